@@ -22,6 +22,7 @@ ALL = (
     "convergence",
     "bayes",
     "adaptive",
+    "best",
     "providers",
 )
 

@@ -18,8 +18,8 @@ DOCS = Path(__file__).parent
 STUB = Path(ps.__file__).with_name("__init__.pyi")
 
 _VERBS = (
-    "rank", "trust", "judge", "compare", "fit", "ab", "gate", "check_judge", "bias", "agreement", "cost", "plan",
-    "simulate", "label", "status", "report", "audit", "export", "import_run", "open_run",
+    "rank", "best", "rerank", "trust", "grade", "judge", "compare", "fit", "ab", "gate", "check_judge", "bias",
+    "agreement", "cost", "plan", "simulate", "label", "status", "report", "audit", "export", "import_run", "open_run",
 )  # fmt: skip
 _GROUPS = {
     "core": "Samples, traits, prompts and comparisons",

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from _sample_reports import sample_reports
+from _sample_reports import grades, sample_reports
 from playwright.sync_api import sync_playwright
 
 IMAGES = Path(__file__).with_name("images")
@@ -17,10 +17,11 @@ def main() -> None:
     """Write all pictures."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        for kind, page in sample_reports(Path(folder)).items():
+        pages = {f"report-{kind}": page for kind, page in sample_reports(Path(folder)).items()}
+        for name, page in (pages | {"grades": grades(Path(folder))}).items():
             shown = browser.new_page(viewport=SCREEN)  # type: ignore[arg-type]
             shown.goto(page.as_uri())
-            shown.screenshot(path=IMAGES / f"report-{kind}.png")
+            shown.screenshot(path=IMAGES / f"{name}.png")
         browser.close()
 
 

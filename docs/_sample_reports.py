@@ -10,7 +10,6 @@ from typing import Any
 import polars as pl
 
 import pairscale as ps
-from pairscale.reporting.verbs import write_report
 
 TEMPLATES = {"default": 0.9, "concise": 0.1, "weigh": 0.5}
 JUDGES = {"small model": 1.0, "large model": -0.5}
@@ -42,9 +41,9 @@ def sample_reports(folder: Path) -> dict[str, Path]:
     essays = ps.synthetic_essays(80, seed=4)
     quality = dict(essays.select("text", "theta_true").iter_rows())
     return {
-        "ranking": write_report(ranking(folder / "essays.db", essays[:24], quality), title="Which essay argues best?"),
-        "bias": write_report(bias(folder / "study.db", essays[:24], quality)),
-        "ab": write_report(ab(folder / "ab.db", essays, quality)),
+        "ranking": ps.report(ranking(folder / "essays.db", essays[:24], quality), title="Which essay argues best?"),
+        "bias": ps.report(bias(folder / "study.db", essays[:24], quality)),
+        "ab": ps.report(ab(folder / "ab.db", essays, quality)),
     }
 
 
@@ -53,6 +52,19 @@ def ranking(run: Path, essays: pl.DataFrame, quality: dict[str, float]) -> Path:
     judge = Simulated("our judge", 0.2, quality)
     ps.rank(essays, judge=judge, run=run, fit="laplace", max_comparisons=260, seed=2, progress="none")
     return run
+
+
+def grades(folder: Path) -> Path:
+    """A class of forty with ten known marks, the page of its levels."""
+    essays = ps.synthetic_essays(40, seed=7)
+    truth = 0.45 * essays["quality_level"]
+    quality = dict(zip(essays["text"], (truth / 2.5).to_list(), strict=True))
+    run = folder / "class.db"
+    ps.rank(essays.select("ID", "text"), judge=Simulated("our judge", 0.2, quality), run=run, fit="laplace", seed=1,
+            progress="none")  # fmt: skip
+    known = essays.select("ID", mark=30 + 8 * truth).sort("mark").gather_every(4)
+    levels = pl.DataFrame({"level": ["A", "B", "C"], "from_mark": [75, 55, 0]})
+    return ps.grade(run, known, levels).report(folder / "grades.html", title="Class 7b")
 
 
 def bias(run: Path, essays: pl.DataFrame, quality: dict[str, float]) -> Path:

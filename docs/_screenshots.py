@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, sync_playwright
+from sqlalchemy import select, update
 
 import pairscale as ps
 from pairscale.people import Address, Case, LabelStore, serve_labels, serve_run
 from pairscale.people.queue import LabelQuestion
+from pairscale.store.schema import labels
 
 IMAGES = Path(__file__).with_name("images")
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
@@ -99,10 +101,10 @@ def label(store: LabelStore, rounds: int) -> None:
                 chosen = "1" if person.name == "Cleo" else rng.choices([better, "tie"], [6, 1])[0]
                 store.answer(person, found.question_id, chosen)  # type: ignore[arg-type]
     # Nobody waits a minute for a picture.
-    with store._database.transaction() as connection:
-        for at, row in enumerate(store._database.rows("SELECT label_id FROM labels")):
+    with store.run.transaction() as connection:
+        for at, label_id in enumerate(connection.execute(select(labels.c.label_id)).scalars().all()):
             took = 1900 + 40 * at if at % 3 == 2 else 38_000 + 1300 * at
-            connection.execute("UPDATE labels SET decision_ms = ? WHERE label_id = ?", (took, row["label_id"]))
+            connection.execute(update(labels).where(labels.c.label_id == label_id).values(decision_ms=took))
 
 
 def shoot(

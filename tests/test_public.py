@@ -15,11 +15,11 @@ SRC = Path(ps.__file__).parent
 CORE_FILES = sorted((SRC / "core").glob("*.py"))
 
 PUBLIC = """
-__version__ ab AdaptiveConfig agreement audit batch bias BTLConfig check_judge compare Condition cost errors
-example_writing_results example_writing_samples export fit fit_statistics FunctionJudge gate get_prompt_template
-HumanJudge import_run inspect_samples judge Judge JudgePair label LexicalJudge list_prompt_templates list_traits
+__version__ ab AdaptiveConfig agreement audit batch best bias BTLConfig check_judge compare Condition cost errors
+example_writing_results example_writing_samples export fit fit_statistics FunctionJudge gate get_prompt_template grade
+HumanJudge import_run inspect_samples judge Judge JudgePair label list_prompt_templates list_traits
 LLMJudge make_judge make_pairs open_run Outcome PairscaleError plan randomize_pair_order rank read_results
-read_samples register_prompt_template register_provider ReplayJudge report sample_pairs sample_reverse_pairs simulate
+read_samples register_prompt_template register_provider report rerank sample_pairs sample_reverse_pairs simulate
 SimulatedJudge status submit_pairs summarize_pairs synthetic_essays template_study Trait trait_description
 trust Verdict
 """.split()
@@ -27,17 +27,18 @@ trust Verdict
 # Lowest first: a module imports only from its own layer's package and from the layers before it.
 LAYERS = (
     "_version", "core", "datasets", "pairing", "store", "providers", "judges", "runtime", "collect", "batch", "models",
-    "checks", "validity", "adaptive", "auditing", "evaluate", "simulation", "reporting", "people", "testing",
+    "checks", "validity", "grading", "adaptive", "auditing", "evaluate", "contest", "simulation", "reporting", "people",
+    "testing",
     "integrations", "r", "ag2", "results", "cli",
     "__main__",
 )  # fmt: skip
 
 
 CORE = (
-    "addresses", "arrays", "timelimit", "errors", "options", "failures", "notices", "home",
+    "arrays", "timelimit", "errors", "options", "failures", "notices", "home",
     "provenance", "notebooks", "display", "tables", "jobs", "columns",
     "results", "counting", "encodings", "documents", "texts", "workbooks", "formulas", "files",
-    "samples", "traits", "prompts", "comparisons", "told", "__init__",
+    "samples", "traits", "prompts", "comparisons", "__init__",
 )  # fmt: skip
 
 
@@ -253,8 +254,8 @@ def test_the_exception_tree_in_the_docstring_is_the_real_one():
 
 
 VERBS = """
-ab agreement audit bias check_judge compare cost export fit gate import_run judge label plan rank report simulate
-status
+ab agreement audit best bias check_judge compare cost export fit gate import_run judge label plan rank report rerank
+simulate status
 """.split()
 BATCH = "submit status collect resume cancel".split()
 

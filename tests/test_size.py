@@ -5,10 +5,11 @@ from pathlib import Path
 from tools.size import nodes_of, sizes
 
 MOST = {
-    "__init__.py": 150, "adaptive": 30_900, "ag2.py": 500, "auditing.py": 1_150, "batch.py": 750, "checks": 10_900,
-    "cli": 14_000, "collect": 13_350, "core": 19_650, "datasets": 2_650, "evaluate": 46_150, "integrations": 1_050,
-    "judges": 10_900, "models": 36_750, "pairing": 2_050, "people": 9_400, "providers": 19_750, "r": 8_200,
-    "reporting": 21_900, "runtime": 5_100, "simulation": 5_000, "store": 16_450, "testing": 6_500, "validity": 4_250,
+    "__init__.py": 150, "adaptive": 30_200, "ag2.py": 500, "auditing.py": 1_200, "batch.py": 800,
+    "checks": 11_550, "cli": 14_600, "collect": 12_150, "contest": 4_500, "core": 19_250, "datasets": 2_650,
+    "evaluate": 43_850, "grading": 5_300, "integrations": 1_050, "judges": 10_650, "models": 35_900,
+    "pairing": 2_050, "people": 10_600, "providers": 19_550, "r": 7_850, "reporting": 22_500, "runtime": 5_100,
+    "simulation": 4_700, "store": 16_250, "testing": 6_350, "validity": 4_350,
 }  # fmt: skip
 """Lower a number when its package has shrunk; to raise one needs a reason in the commit."""
 

@@ -1,20 +1,17 @@
 """Make ``tests/data/traces``: files as the tools themselves write them, for the tests that read them.
 
 Every tool gets an environment of its own under ``build/traces``; nothing of it enters the environment of the tests. It
-takes an index of packages, and Node.js for promptfoo::
+takes an index of packages::
 
     python tools/make_traces.py            # all of them
-    python tools/make_traces.py inspect    # one of: inspect, ag2, spans, promptfoo
+    python tools/make_traces.py inspect    # one of: inspect, ag2, spans
 
 The tools run without a network: inspect_ai with its ``mockllm``, AG2 with its ``TestConfig``, OpenAI's client with a
-transport that answers by itself, promptfoo with its ``echo`` provider. What tells of this machine (tracebacks with
-paths) is removed before a file is kept.
+transport that answers by itself. What tells of this machine (tracebacks with paths) is removed before a file is kept.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import subprocess
 import sys
@@ -38,7 +35,6 @@ PYTHON_TOOLS = {
         "langsmith==0.14.17",
     ],
 }
-PROMPTFOO = "promptfoo@0.121.20"
 
 
 def environment(tool: str) -> Path:
@@ -65,34 +61,6 @@ def write_with(tool: str) -> None:
                 print(f"{place.relative_to(ROOT)}: {place.stat().st_size:,} bytes")
 
 
-def write_promptfoo() -> None:
-    """Two prompts, two tests, a provider that fails on one of them."""
-    home = BUILD / "promptfoo"
-    home.mkdir(parents=True, exist_ok=True)
-    command = home / "node_modules" / ".bin" / "promptfoo"
-    if not command.exists():
-        install = ["npm", "install", "--silent", "--no-audit", "--no-fund", PROMPTFOO]
-        subprocess.run(install, check=True, cwd=home)  # noqa: S603
-    with tempfile.TemporaryDirectory() as folder:
-        for name in ("promptfooconfig.yaml", "promptfoo_provider.js"):
-            shutil.copyfile(WRITERS / name, Path(folder, name))
-        quiet = dict.fromkeys(
-            ("PROMPTFOO_DISABLE_TELEMETRY", "PROMPTFOO_DISABLE_UPDATE", "PROMPTFOO_DISABLE_REMOTE_GENERATION"), "1"
-        )
-        asked = f"{command} eval --no-cache -c promptfooconfig.yaml -o promptfoo.json -o promptfoo.jsonl".split()
-        # It exits with 100 where a test fails, as one does here.
-        subprocess.run(  # noqa: S603
-            asked,
-            check=False,
-            cwd=folder,
-            env={**os.environ, **quiet, "PROMPTFOO_CONFIG_DIR": str(Path(folder, ".promptfoo"))},
-        )
-        whole = Path(folder, "promptfoo.json").read_text("utf-8").replace(folder, "/home/you")
-        (TARGET / "promptfoo.json").write_text(json.dumps(json.loads(whole), indent=1) + "\n", "utf-8")
-        rows = Path(folder, "promptfoo.jsonl").read_text("utf-8").replace(folder, "/home/you")
-        (TARGET / "promptfoo.jsonl").write_text(rows, "utf-8")
-
-
 if __name__ == "__main__":
-    for chosen in sys.argv[1:] or [*PYTHON_TOOLS, "promptfoo"]:
-        write_promptfoo() if chosen == "promptfoo" else write_with(chosen)
+    for chosen in sys.argv[1:] or PYTHON_TOOLS:
+        write_with(chosen)

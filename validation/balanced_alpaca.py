@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.models.bayes.fit import fit_btl_laplace
-from pairscale.models.correlations import spearman
+from pairscale.models.reliability import spearman
 
 PER_PAIR = (1, 2, 4, 8)
 """Comparisons per pair of models."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import math
 import time
 from collections.abc import Iterator
@@ -29,21 +30,21 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from pairscale.adaptive.config import resolve_preset
-from pairscale.adaptive.engine import Engine, Starved
-from pairscale.adaptive.refits import refit
 from pairscale.adaptive.selection.information import InformationSelector
-from pairscale.adaptive.selection.ledger import Ledger
-from pairscale.adaptive.selection.warm_start import WarmStart
+from pairscale.adaptive.selection.ledger import Ledger, WarmStart
 from validation.judges import make_world
 from validation.rows import DATA, KeptRows
+from validation.stopping import to_the_stop
 
 FIRST_SEED = 20_000  # seeds below 10,000 were used for tuning, the next for an earlier start of runs for the top
+FIRST_STOP_SEED = 60_000
 SEEDS = 100
-STOPS = (("clean", 1.0, 40), ("clean", 2.5, 40), ("repeatable", 2.5, 20), ("pair_effects", 2.5, 20))
-"""Runs that go to their stop: judge, spread, how many."""
+STOPS = tuple(itertools.product((30, 50), ("clean", "repeatable"), (1, 3, 5)))
+"""Runs that go to their stop: texts of spread 1.5, judge, how many at the top."""
+STOP_RUNS = 40
 ROWS = KeptRows(DATA / "goals.csv", ("arm", "sd", "seed", "calls", "cpu"))
-STOP_ROWS = KeptRows(DATA / "goal_stops.csv", ("judge", "sd", "seed", "comparisons", "stopped", "expected", "wrong"))
+STOP_COLUMNS = ("texts", "judge", "top", "seed", "order", "comparisons", "passed", "expected", "wrong")
+STOP_ROWS = KeptRows(DATA / "goal_stops.csv", STOP_COLUMNS)
 N, TOP = 100, 10
 EVERY = 5  # comparisons between two looks
 MOST = {1.0: 3_000, 2.5: 2_000}
@@ -101,6 +102,7 @@ def driven(arm: Arm, sd: float, seed: int) -> Iterator[tuple[int, np.ndarray, np
         ledger.open(a, b)
         selector.opened(ledger, a, b)
         ledger.commit(a, b, y)
+        ledger.is_linked = asked >= len(start)
         selector.committed(ledger, a, b, y)
         if asked % EVERY == 0:
             yield asked, selector.belief.mean, world.truth
@@ -132,62 +134,52 @@ def made_by(arm: Arm) -> str:
     return hashlib.sha256(repr(believed).encode()).hexdigest()[:10]
 
 
-def stop_once(judge: str, sd: float, seed: int) -> dict[str, Any]:
-    """One run for the ten best to its stop: wrong members that are expected, by the sampler, and that there are."""
-    world = make_world(judge, N, sd, seed)
-    adaptive, btl = resolve_preset("pairscale", {"goal": f"top:{TOP}"})
-    ids = [f"t{number:03d}" for number in range(N)]
-    engine = Engine(ids, seed=seed, selector="information", adaptive_config=adaptive, btl_config=btl)
-    while engine.committed < 30 * N or engine.pending is not None:
-        if engine.pending is not None:
-            outcome = refit(engine.pending, "laplace")
-            if outcome.row["stop_decision"] or engine.committed >= 30 * N:  # the sampler decides, and has the last word
-                outcome = refit(engine.pending)
-            engine.apply(outcome.belief, stop_reason=outcome.row["stop_reason"])
-            continue
-        found = engine.propose()
-        if found is None:
-            break
-        if not isinstance(found, Starved):
-            engine.record(found.step_id, world.answer(found.first, found.second))
-    wrong = TOP - n_found(outcome.items["theta_mean"].to_numpy(), world.truth)
+def stop_once(n: int, judge: str, top: int, seed: int) -> dict[str, Any]:
+    """One run for the best to its stop: the shares of wrong members that are expected and that there are."""
+    run = to_the_stop(n, 1.5, judge, seed, "information", "laplace", adaptive_config={"goal": f"top:{top}"})
+    chosen, best = (
+        set(np.argsort(-score)[:top].tolist()) for score in (run.last.items["theta_mean"].to_numpy(), run.truth)
+    )
     return {
-        "judge": judge, "sd": sd, "seed": seed, "comparisons": engine.committed,
-        "stopped": int(engine.stop_reason == "btl_converged"), "expected": outcome.row["top_wrong"], "wrong": wrong,
+        "texts": n, "judge": judge, "top": top, "seed": seed,
+        "order": to_the_stop(n, 1.5, judge, seed, fit="laplace").engine.committed, "comparisons": run.engine.committed,
+        "passed": int(run.last.row["top_wrong_pass"]),
+        "expected": round(run.last.row["top_wrong"] / top, 4), "wrong": len(chosen - best) / top,
     }  # fmt: skip
 
 
-def stops(until: float, only: str = "") -> None:
+def stops(until: float) -> None:
     """Run to the stop what is missing; kinds of runs take turns."""
     goal = next(arm for arm in ARMS if arm.goal)
-    done = {(row["judge"], row["sd"], row["seed"]) for row in STOP_ROWS.read() if row["made_by"] == made_by(goal)}
-    for at in range(max(runs for _, _, runs in STOPS)):
-        for judge, sd, runs in STOPS:
-            wanted = only in f"{judge} {sd:g}" and at < runs and (judge, sd, FIRST_SEED + at) not in done
-            if wanted and time.time() < until:
-                STOP_ROWS.append(stop_once(judge, sd, FIRST_SEED + at), made_by(goal))
+    rows = [row for row in STOP_ROWS.read() if row["made_by"] == made_by(goal)]
+    done = {(row["texts"], row["judge"], row["top"], row["seed"]) for row in rows}
+    for seed in range(FIRST_STOP_SEED, FIRST_STOP_SEED + STOP_RUNS):
+        for cell in STOPS:
+            if (*cell, seed) not in done and time.time() < until:
+                STOP_ROWS.append(stop_once(*cell, seed), made_by(goal))
 
 
 def stop_table() -> str:
-    """Expected and true wrong members at the stop, or at the end of runs that did not stop, in Markdown."""
-    lines = ["| judge | SD | runs | | comparisons | wrong members expected | there were |", "|" + " --- |" * 7]
+    """Comparisons beside those of the whole order, and expected and true wrong members at the stop, in Markdown."""
+    lines = ["| texts | judge | top | runs | comparisons | whole order | within | expected | there were |"]
+    lines.append("|" + " --- |" * 9)
     goal = next(arm for arm in ARMS if arm.goal)
-    for judge, sd, _ in STOPS:
+    for texts, judge, top in STOPS:
         rows = [
             row for row in STOP_ROWS.read()
-            if (row["judge"], row["sd"], row["made_by"]) == (judge, sd, made_by(goal))
+            if (row["texts"], row["judge"], row["top"], row["made_by"]) == (texts, judge, top, made_by(goal))
         ]  # fmt: skip
-        for words, chosen in (("stopped", (1,)), ("did not stop", (0,)), ("all", (0, 1))):
-            ended = [row for row in rows if row["stopped"] in chosen]
-            if len(ended) < 2:
-                continue
-            wrong, expected = (np.array([float(row[name]) for row in ended]) for name in ("wrong", "expected"))
-            half = 1.96 * wrong.std(ddof=1) / math.sqrt(len(wrong))
-            lines.append(
-                f"| {judge} | {sd:g} | {len(ended)} of {len(rows)} | {words} | "
-                f"{np.mean([row['comparisons'] for row in ended]):.0f} | {expected.mean():.2f} | "
-                f"{wrong.mean():.2f} ± {half:.2f} |"
-            )
+        if len(rows) < 2:
+            continue
+        mean = {
+            name: np.mean([float(row[name]) for row in rows])
+            for name in ("comparisons", "order", "passed", "expected", "wrong")
+        }
+        half = np.std([row["wrong"] for row in rows], ddof=1) / math.sqrt(len(rows))
+        lines.append(
+            f"| {texts} | {judge} | {top} | {len(rows)} | {mean['comparisons']:.0f} | {mean['order']:.0f} | "
+            f"{mean['passed']:.0%} | {mean['expected']:.3f} | {mean['wrong']:.3f} ± {half:.3f} |"
+        )
     return "\n".join(lines)
 
 

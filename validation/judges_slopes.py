@@ -27,7 +27,7 @@ import pairscale as ps
 from pairscale.models.bayes.density import Density
 from pairscale.models.bayes.fit import WEAK_SLOPE
 from pairscale.models.bayes.model import Answers, JudgeParameters, count_outcomes
-from pairscale.models.correlations import spearman
+from pairscale.models.reliability import spearman
 from validation.rows import DATA, KeptRows
 
 N = 100

@@ -25,7 +25,7 @@ from scipy.special import expit
 from pairscale.adaptive.engine import Engine, Starved
 from pairscale.models.bayes.fit import fit_btl_laplace, judge_parameters, read_evidence
 from pairscale.models.bayes.normal import Target, around_center
-from pairscale.models.correlations import spearman
+from pairscale.models.reliability import spearman
 from pairscale.simulation.run import MapEstimate
 
 N = 100

@@ -35,6 +35,11 @@ CELLS = (
     (25, 100, 0.80, 0.90, (1.0,)),
     (200, 200, 0.80, 0.90, (1.0,)),
 )
+REPEATING = ((60, 100, 0.80), (60, 200, 0.50))
+"""Texts, labels and true correlation, of a judge that gives the same pair always the same answer."""
+_PER_TEXT = 8  # answers of that judge
+CHECKED = ((60, 100, 0.80), (30, 60, 0.80))
+"""The same of a judge that was asked about the labelled pairs alone."""
 COLUMNS = ("covers", "width", "bias", "people", "gain", "cpu_s")
 _LABELS = 100
 _BATCH = 20
@@ -42,7 +47,45 @@ _BATCH = 20
 
 def cell_row(n: int, labels: int, r: float, reliability: float, slopes: tuple[float, ...], seed: int) -> list[float]:
     """One simulated set: what was claimed beside what is true."""
-    z, h, judge, answers = world(n, labels, r, reliability, seed, slopes)
+    return figures_of(*world(n, labels, r, reliability, seed, slopes), seed)
+
+
+def repeating_row(n: int, labels: int, r: float, seed: int) -> list[float]:
+    """The same of a judge whose scale comes from its answers to random pairs, some of them asked again."""
+    z, h, judge, answers = world(n, labels, r, 0.9, seed)
+    rng = np.random.default_rng((seed, 31))
+    first = rng.integers(0, n, _PER_TEXT * n)
+    second = (first + rng.integers(1, n, _PER_TEXT * n)) % n
+    fixed = np.triu(rng.random((n, n)) < 1 / (1 + np.exp(z[None, :] - z[:, None])), 1)
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    winner = np.where(fixed[low, high], low, high)
+    ids = list(judge.ids)
+    rows = pl.DataFrame(
+        {name: [ids[i] for i in of] for name, of in (("ID1", first), ("ID2", second), ("better_id", winner))}
+    )
+    return figures_of(z, h, JudgeScale(judge.ids, _posterior(rows, ids).theta), answers, seed)
+
+
+def checked_row(n: int, labels: int, r: float, seed: int) -> list[float]:
+    """The same of a judge that was asked about the labelled pairs alone, in both orders (``check_judge``)."""
+    z, h, judge, answers = world(n, labels, r, 0.9, seed)
+    rng = np.random.default_rng((seed, 32))
+    asked = np.unique(np.concatenate([answers.first, answers.second]))
+    first = np.concatenate([answers.first, answers.second])
+    second = np.concatenate([answers.second, answers.first])
+    winner = np.where(rng.random(2 * labels) < 1 / (1 + np.exp(z[second] - z[first])), first, second)
+    ids = [judge.ids[number] for number in asked]
+    rows = pl.DataFrame(
+        {name: [judge.ids[i] for i in of] for name, of in (("ID1", first), ("ID2", second), ("better_id", winner))}
+    )
+    of_asked = PeopleAnswers(
+        np.searchsorted(asked, answers.first), np.searchsorted(asked, answers.second), answers.result, answers.person, 1
+    )
+    return figures_of(z[asked], h[asked], JudgeScale(tuple(ids), _posterior(rows, ids).theta), of_asked, seed)
+
+
+def figures_of(z: np.ndarray, h: np.ndarray, judge: JudgeScale, answers: PeopleAnswers, seed: int) -> list[float]:
+    """What is claimed of one set beside what is true, in the order of COLUMNS."""
     started = time.process_time()
     scale = people_scale(judge, answers, seed)
     seconds = time.process_time() - started
@@ -134,12 +177,16 @@ def main() -> None:
     parser.add_argument("--sessions", type=Path, help="folder of real sessions")
     parser.add_argument("--halvings", type=int, default=10, help="of each session")
     given = parser.parse_args()
-    for cell in CELLS:
-        rows = Parallel(n_jobs=-1)(delayed(cell_row)(*cell, FIRST_SEED + number) for number in range(given.sets))
+    kinds = [("random errors", cell_row, cell) for cell in CELLS]
+    kinds += [("repeats itself", repeating_row, cell) for cell in REPEATING]
+    kinds += [("labelled pairs", checked_row, cell) for cell in CHECKED]
+    for name, row_of, cell in kinds:
+        rows = Parallel(n_jobs=-1)(delayed(row_of)(*cell, FIRST_SEED + number) for number in range(given.sets))
         figures = np.array(rows, dtype=float)
         means = figures.mean(axis=0)
         means[1] = np.median(figures[:, 1])
-        print(*cell, " ".join(f"{name} {value:.3f}" for name, value in zip(COLUMNS, means, strict=True)), flush=True)
+        shown = " ".join(f"{column} {value:.3f}" for column, value in zip(COLUMNS, means, strict=True))
+        print(name, *cell, shown, flush=True)
     for labels in (80, 90, 100):
         seeds = [FIRST_SEED + number for number in range(given.chosen)]
         widths = Parallel(n_jobs=-1)(delayed(chosen_width)(60, labels, 0.8, seed) for seed in seeds)

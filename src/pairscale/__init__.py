@@ -36,6 +36,8 @@ evaluate.formats.reading: read_outputs
 evaluate.labels: read_labels
 evaluate.store: RunTraceSource read_suite
 evaluate.variants: ModelVariant
+judges.lexical: LexicalJudge
+judges.replay: ReplayJudge
 models.model_checks: check_model
 models.reliability: eap_reliability scale_separation_reliability
 """)

@@ -12,6 +12,8 @@ from .collect.cost import cost as cost
 from .collect.live import submit_pairs as submit_pairs
 from .collect.verbs import compare as compare
 from .collect.verbs import judge as judge
+from .contest.verb import best as best
+from .contest.verb import rerank as rerank
 from .core import errors as errors
 from .core.comparisons import Condition as Condition
 from .core.comparisons import Outcome as Outcome
@@ -30,15 +32,14 @@ from .datasets import synthetic_essays as synthetic_essays
 from .evaluate.ab import ab as ab
 from .evaluate.gate import gate as gate
 from .evaluate.judge_check import check_judge as check_judge
+from .grading.verb import grade as grade
 from .judges.base import Judge as Judge
 from .judges.base import JudgePair as JudgePair
 from .judges.base import Verdict as Verdict
 from .judges.build import make_judge as make_judge
 from .judges.function import FunctionJudge as FunctionJudge
 from .judges.human import HumanJudge as HumanJudge
-from .judges.lexical import LexicalJudge as LexicalJudge
 from .judges.llm import LLMJudge as LLMJudge
-from .judges.replay import ReplayJudge as ReplayJudge
 from .judges.simulated import SimulatedJudge as SimulatedJudge
 from .models.fit_statistics import fit_statistics as fit_statistics
 from .models.fitting import fit as fit

@@ -9,7 +9,6 @@ from typing import Any
 from pairscale.core.errors import InputError
 from pairscale.core.options import ProgressMode, checked
 from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome
-from pairscale.evaluate.diff import RunDiff
 from pairscale.evaluate.formats.reading import DirectoryTraceSource, save_trace
 from pairscale.evaluate.human import human_labels, human_pairwise
 from pairscale.evaluate.inference.failures import Failures
@@ -33,7 +32,7 @@ from pairscale.runtime import TIMEOUT, RunOptions, awaitable, blocking
 
 __all__ = [
     "DirectoryTraceSource", "ExportedCases", "InMemoryTraceSource", "PairwiseAgreement", "PairwiseCase",
-    "PairwiseComparator", "PairwiseOutcome", "PairwiseRunResult", "RunDiff", "Suite", "Task", "Trace", "TraceRef",
+    "PairwiseComparator", "PairwiseOutcome", "PairwiseRunResult", "Suite", "Task", "Trace", "TraceRef",
     "TraceSource", "Unmatched", "evaluate_pairwise", "evaluate_pairwise_async", "export_pairwise_cases",
     "export_pairwise_cases_async", "human_labels", "human_pairwise", "pairwise_judge", "pairwise_panel", "run_pairwise",
     "run_pairwise_async", "run_variants", "run_variants_async", "save_trace",

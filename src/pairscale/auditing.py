@@ -20,9 +20,9 @@ from pairscale.core.options import checked
 from pairscale.judges.answers import read_tag
 from pairscale.store.audit import Evidence, check_evidence
 from pairscale.store.database import raw_rows
+from pairscale.store.reading import named_runs
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.schema import attempts, comparisons, conditions, items, pairs
-from pairscale.store.several import named_runs
 
 if TYPE_CHECKING:
     import os

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pairscale.collect.batch.manager import BatchManager
+from pairscale.collect.batch.registry import registry_table
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import write_table
@@ -151,7 +152,7 @@ def status(
         if not offline:
             await manager.look()
         if registry is not None:
-            write_table(manager.registry(), Path(registry))
+            write_table(registry_table(manager.entries()), Path(registry))
         return manager.status()
 
     return _managed(run, work)

@@ -16,16 +16,18 @@ checks.position: PositionalBias ReverseConsistency
 checks.templates: TemplateStudy
 collect.cost: CostEstimate
 collect.live: SubmitResult
+contest.verb: Best
 core.samples: SamplesReport
-evaluate.diff: CaseChange RunDiff
 evaluate.gate: GateCriterion GateResult
 evaluate.inference.win_rate: WinRate
 evaluate.judge_check: JudgeCheck
+evaluate.judge_drift: JudgeChange
 evaluate.labels: Labels
 evaluate.manifest: ExportedCases
 evaluate.ranking: VariantsResult
 evaluate.result: PairwiseAgreement PairwiseCase PairwiseRunResult
 evaluate.tasks: Unmatched
+grading.verb: Grades
 models.bayes.results: BayesFit
 models.bradley_terry: BTFit
 models.elo: EloFit

@@ -12,13 +12,13 @@ from pairscale.checks.position import ReverseConsistency as ReverseConsistency
 from pairscale.checks.templates import TemplateStudy as TemplateStudy
 from pairscale.collect.cost import CostEstimate as CostEstimate
 from pairscale.collect.live import SubmitResult as SubmitResult
+from pairscale.contest.verb import Best as Best
 from pairscale.core.samples import SamplesReport as SamplesReport
-from pairscale.evaluate.diff import CaseChange as CaseChange
-from pairscale.evaluate.diff import RunDiff as RunDiff
 from pairscale.evaluate.gate import GateCriterion as GateCriterion
 from pairscale.evaluate.gate import GateResult as GateResult
 from pairscale.evaluate.inference.win_rate import WinRate as WinRate
 from pairscale.evaluate.judge_check import JudgeCheck as JudgeCheck
+from pairscale.evaluate.judge_drift import JudgeChange as JudgeChange
 from pairscale.evaluate.labels import Labels as Labels
 from pairscale.evaluate.manifest import ExportedCases as ExportedCases
 from pairscale.evaluate.ranking import VariantsResult as VariantsResult
@@ -26,6 +26,7 @@ from pairscale.evaluate.result import PairwiseAgreement as PairwiseAgreement
 from pairscale.evaluate.result import PairwiseCase as PairwiseCase
 from pairscale.evaluate.result import PairwiseRunResult as PairwiseRunResult
 from pairscale.evaluate.tasks import Unmatched as Unmatched
+from pairscale.grading.verb import Grades as Grades
 from pairscale.models.bayes.results import BayesFit as BayesFit
 from pairscale.models.bradley_terry import BTFit as BTFit
 from pairscale.models.elo import EloFit as EloFit

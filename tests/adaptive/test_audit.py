@@ -88,8 +88,6 @@ def test_a_run_that_counts_repeats_for_what_they_add_is_reproduced(repeats: Any,
 
 # Changes with the chain made whole again: the replay has to find them
 
-Logs = dict[str, list[dict[str, Any]]]
-
 
 def swap_rows(t: Tamper, at: int) -> None:
     log = t.logs["step_log"]

@@ -1,4 +1,4 @@
-"""What a refit found and how a call ended, in words: every gate, every end, and figures on their side of a limit."""
+"""Figures are shown on their side of a limit."""
 
 from __future__ import annotations
 
@@ -7,22 +7,7 @@ from typing import Any
 
 import pytest
 
-from pairscale.adaptive.gates import stop_decision, stop_gates
 from pairscale.adaptive.messages import shown_figure
-
-PASSING: dict[str, Any] = {
-    "divergences": 0, "divergences_max_allowed": 0, "max_rhat": 1.0, "max_rhat_allowed": 1.01, "min_ess_bulk": 900.0,
-    "ess_bulk_required": 400.0, "reliability": 0.92, "eap_reliability_min": 0.9, "lag_eligible": True,
-    "rho_theta": 0.99, "theta_corr_min": 0.95, "delta_sd_theta": 0.02, "theta_sd_rel_change_max": 0.1,
-    "rho_rank": 0.97, "rank_spearman_min": 0.95,
-}  # fmt: skip
-
-
-def judged(**figures: Any) -> dict[str, Any]:
-    """A row of the round log with the verdicts that its figures call for."""
-    row = PASSING | figures
-    decision, reason = stop_decision(row)
-    return row | stop_gates(row) | {"stop_decision": decision, "stop_reason": reason}
 
 
 @pytest.mark.parametrize(

@@ -42,12 +42,6 @@ class Named:
         return first[best], second[best]
 
 
-def with_margin(now: Situation, margin: float) -> tuple[int, int] | None:
-    first, second = now.pairs
-    near = np.flatnonzero(np.abs(now.mu[first] - now.mu[second]) <= margin)
-    return None if not len(near) else (first[near[0]], second[near[0]])
-
-
 def test_by_module_and_function_also_from_the_current_folder(
     message_snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,9 @@ import pytest
 import pairscale as ps
 from pairscale.adaptive import config
 from pairscale.adaptive.config import DOCUMENT, OURS, PRESETS, AdaptiveConfig, BTLConfig, resolve_preset
+from pairscale.adaptive.engine import Engine
 from pairscale.core.errors import InputError, StoreMismatchError
+from tests.adaptive.driving import belief_of, drive, judge, names
 from tests.adaptive.running import audited, better, samples, simulated
 
 QUICK = {"progress": "none", "fit": "laplace"}
@@ -78,10 +80,31 @@ def test_the_summary_says_what_the_claims_rest_on(tmp_path):
 
 
 def test_ours_refits_as_often_as_it_is_cheap_and_the_document_as_it_says():
-    ours = {n: BTLConfig.for_items(n, resolve_preset(OURS)[1]).refit_pairs_target for n in (12, 30, 60, 100, 1000)}
-    assert ours == {12: 12, 30: 20, 60: 20, 100: 34, 1000: 334}
-    assert BTLConfig.for_items(30, resolve_preset(DOCUMENT)[1]).refit_pairs_target == 100
-    assert BTLConfig.for_items(30, resolve_preset(OURS, None, {"refit_pairs_target": 50})[1]).refit_pairs_target == 50
+    ours = {n: BTLConfig.for_items(n, resolve_preset(OURS)[1]) for n in (12, 30, 60, 100, 1000)}
+    apart = {n: (btl.refit_pairs_target, btl.refit_pairs_near_stop) for n, btl in ours.items()}
+    assert apart == {12: (12, 5), 30: (20, 5), 60: (20, 5), 100: (34, 8), 1000: (334, 83)}
+    document = BTLConfig.for_items(30, resolve_preset(DOCUMENT)[1])
+    assert document.refit_pairs_target == document.refit_pairs_near_stop == 100
+    given = BTLConfig.for_items(30, resolve_preset(OURS, None, {"refit_pairs_target": 50})[1])
+    assert (given.refit_pairs_target, given.refit_pairs_near_stop) == (50, 12)
+    rounds = [Engine(names(60), btl_config=resolve_preset(name)[1]).config.round_pairs_target for name in PRESETS]
+    assert rounds == [50, 50]  # more refits do not make rounds smaller
+
+
+def test_near_the_stop_refits_come_more_often_and_look_back_as_far():
+    engine = Engine(names(30), seed=1, btl_config=resolve_preset(OURS)[1])
+
+    def fit(engine):
+        assert engine.pending is not None
+        fitted = len(engine.pending.history)
+        lags.append((fitted, None if engine.pending.lag is None else engine.pending.lag.committed))
+        return belief_of((engine.pending.mu - 25) / 4, engine.pending.refit_id, near=fitted >= 69), None
+
+    lags: list[tuple[int, int | None]] = []
+    drive(engine, judge(), steps=95, fit=fit)
+    assert lags == [
+        (29, None), (49, None), (69, 29), (74, 29), (79, 29), (84, 29), (89, 49), (94, 49)
+    ]  # fmt: skip
 
 
 def test_a_run_of_a_version_without_a_setting_continues_without_it(tmp_path, monkeypatch):

@@ -385,19 +385,6 @@ def test_a_run_that_is_taken_up_again_draws_the_same() -> None:
 # Beliefs
 
 
-def believed(n: int, draws: Any = None, seed: int = 0) -> Belief:
-    rng = np.random.default_rng(seed)
-    theta = rng.normal(size=(300, n)) if draws is None else np.asarray(draws, dtype=float)
-    posterior = Posterior(tuple(f"s{at}" for at in range(n)), theta)
-    return Belief.of(posterior, 1, passed=True, near_stop=False, global_identified=True)
-
-
-def slow_p_above(belief: Belief, i: int, j: int) -> float:
-    assert belief.draws is not None
-    both = [(float(draw[i]), float(draw[j])) for draw in belief.draws]
-    return sum(1.0 if one > two else 0.5 if one == two else 0.0 for one, two in both) / len(both)
-
-
 def test_few_draws_say_what_many_do() -> None:
     rng = np.random.default_rng(3)
     theta = np.linspace(1, -1, 12) + 0.8 * rng.normal(size=(4800, 12))

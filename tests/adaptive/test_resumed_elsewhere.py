@@ -1,4 +1,4 @@
-"""Runs that are taken up in other circumstances: begun by an older version, still working, or with other settings."""
+"""Runs that are taken up in other circumstances: with fewer questions open, or with other settings."""
 
 from __future__ import annotations
 
@@ -11,25 +11,7 @@ import pytest
 import pairscale as ps
 from pairscale.core.errors import InputError
 from pairscale.models.bayes.fit import fit_btl_laplace
-from tests.adaptive.running import Tamper, audited, better, rank, simulated, steps
-
-
-@pytest.mark.slow
-def test_a_run_whose_log_does_not_say_what_fits_goes_on(message_snapshot, tmp_path: Path) -> None:
-    run = tmp_path / "run.db"
-    rank(8, n_steps=20, run=run)
-    with Tamper(run) as log:  # as the first versions wrote it
-        for event in log.logs["adaptive_events"]:
-            event.pop("fit_fn", None)
-    assert ps.adaptive_rank_resume(run=run).fit_fn is None
-    audited(run)
-    result = rank(8, n_steps=14, run=run)
-    assert steps(result.state).equals(steps(rank(8, n_steps=34).state))
-    assert ps.adaptive_rank_resume(run=run).fit_fn == "laplace"  # known from now on
-    with pytest.raises(ps.StoreMismatchError) as refused:
-        rank(8, n_steps=1, run=run, fit_fn=None)
-    message_snapshot(refused)
-    audited(run)
+from tests.adaptive.running import audited, better, rank, simulated
 
 
 def test_fewer_in_flight_than_an_earlier_call_left_open(tmp_path: Path) -> None:

@@ -103,13 +103,6 @@ def test_max_cost_is_never_passed(concurrency: int, tmp_path: Any) -> None:
     assert audited(given["run"]).steps == again.logs["step_log"].height
 
 
-class Foretelling(Priced):
-    """One that says beforehand what the longest texts may cost."""
-
-    def max_cost_of(self, pair: ps.JudgePair) -> float:
-        return 1e-4 * (len(pair.first["text"]) + len(pair.second["text"]))
-
-
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time by the clock of a run, in a list; what waits for it waits no longer than a moment."""
@@ -212,7 +205,7 @@ def test_a_statistical_stop_ends_the_run_and_a_stricter_rule_goes_on(caplog: pyt
     before = result.state.step_log
     with caplog.at_level(logging.WARNING, "pairscale"):
         assert ps.adaptive_rank_run_live(result.state, better, 50, **FAST) is result.state
-    assert "this run has stopped (btl_converged)" in caplog.text
+    assert "this run has stopped: the scores are reliable and stable" in caplog.text
     assert "ask for a higher reliability" in caplog.text
     assert result.state.step_log.equals(before)
     assert result.state.round_log.height == result.refits.height

@@ -70,6 +70,7 @@ def curve(name: str, sd: float, seed: int, marks: range, in_flight: int = 1, n: 
         a, b = flight.pop(0)
         y = int(luck[ledger.committed] < expit(theta[a] - theta[b]))
         ledger.commit(a, b, y)
+        ledger.is_linked = ledger.committed >= n - 1
         if selector is not None:
             selector.committed(ledger, a, b, y)
         if ledger.committed % n == 0 and ledger.committed // n in marks:
@@ -98,23 +99,6 @@ def comparisons_to(target: float, means: np.ndarray, marks: range) -> float:
     at = int(np.argmax(means >= target))
     assert means[at] >= target > means[0]
     return marks[at - 1] + (target - means[at - 1]) / (means[at] - means[at - 1])
-
-
-def gain_over_all(baseline: str) -> float:
-    gain = curves("information", 1.0) - curves(baseline, 1.0)
-    return lower_limit(gain.mean(axis=1), f"information - {baseline}, SD 1, mean of 2N to 8N")
-
-
-def gain_at_4n(baseline: str) -> float:
-    gain = curves("information", 2.5) - curves(baseline, 2.5, long=True)[:, : len(MARKS)]
-    return lower_limit(gain[:, MARKS.index(4)], f"information - {baseline}, SD 2.5, 4N")
-
-
-def share_to_95(baseline: str) -> float:
-    mine = comparisons_to(0.95, curves("information", 2.5).mean(axis=0), MARKS)
-    theirs = comparisons_to(0.95, curves(baseline, 2.5, long=True).mean(axis=0), LONG)
-    print(f"0.95 at SD 2.5: information {mine:.2f}N, {baseline} {theirs:.2f}N, {mine / theirs:.1%}")
-    return mine / theirs
 
 
 PAIRED = range(200, 248)

@@ -27,13 +27,6 @@ def other_fit(*args: Any, **given: Any) -> Any:
     return fit_btl_laplace(*args, **given)
 
 
-class Counting:
-    """A fit that is an object."""
-
-    def __call__(self, *args: Any, **given: Any) -> Any:
-        return fit_btl_laplace(*args, **given)
-
-
 def test_the_calls_of_the_contract(tmp_path: Path) -> None:
     out = ps.adaptive_rank(
         samples(12), judge=better, n_steps=40, seed=3, selector="pollitt", concurrency=1, run=None, **FAST,

@@ -9,7 +9,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.adaptive.config import STOP_SETTINGS
-from pairscale.adaptive.status import adaptive_status
+from pairscale.adaptive.messages import adaptive_status
 from tests.adaptive.running import LATE, SOON, Tamper, audited, better, rank, simulated, steps
 
 OTHER = {

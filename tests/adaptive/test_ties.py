@@ -87,7 +87,7 @@ def test_a_tie_is_half_a_win_for_each_to_the_information_selector() -> None:
     for belief in (ties, wins):
         belief.solve()
     assert np.allclose(ties.mean, wins.mean)
-    assert np.allclose(ties.covariance.whole(), wins.covariance.whole())
+    assert np.allclose(ties.covariance, wins.covariance)
     assert ties.mean[2] > 0 > ties.mean[3]
     gap = before[2] - before[3]
     ties.answer(2, 3, 0.5)

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from pairscale.adaptive.gates import stop_gates
-from pairscale.adaptive.live import RunLimits
-from pairscale.adaptive.view import View
+from pairscale.adaptive.live import RunLimits, View
 from pairscale.core.errors import InputError
 from pairscale.models.bayes.logs import ROUND_LOG
 
@@ -177,9 +176,9 @@ class Output:
 
 def test_a_notebook_has_one_output_with_its_notes(monkeypatch: pytest.MonkeyPatch) -> None:
     outputs: list[Output] = []
-    monkeypatch.setattr("pairscale.adaptive.view.in_notebook", lambda: True)
+    monkeypatch.setattr("pairscale.adaptive.live.in_notebook", lambda: True)
     monkeypatch.setattr(
-        "pairscale.adaptive.view.LiveOutput", lambda clock: outputs.append(Output(clock)) or outputs[-1]
+        "pairscale.adaptive.live.LiveOutput", lambda clock: outputs.append(Output(clock)) or outputs[-1]
     )
     with Run() as run:
         run.fail(7)

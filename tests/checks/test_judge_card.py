@@ -27,9 +27,14 @@ def test_a_card_comes_back_as_it_was(tmp_path):
     assert back == card() or back.to_dict() == {**card().to_dict(), "made_at": back.made_at, "digest": back.digest}
     assert back.table.filter(measure="agreement")["n"].item() == 48
     assert back.measures["kappa"].why == "not tried"
-    assert str(back) == "openai:m agrees with people on 83% (70% to 91%) of 48 pairs"
+    assert str(back) == "openai:m agrees with people on 83% of 48 pairs (95 % confidence interval 70% to 91%)"
     with pytest.raises(InputError, match=r"path must end in \.json|\.json"):
         card().save(tmp_path / "card.csv")
+
+
+def test_a_card_from_before_the_correlation_is_read():
+    document = edited(lambda d: d["measures"].pop("correlation"), sign=True)
+    assert JudgeCard.from_dict(document).measures["correlation"].why == "the card is of an earlier version"
 
 
 def edited(change, *, sign=False):

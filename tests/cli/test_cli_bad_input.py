@@ -37,6 +37,9 @@ def bad(folder):
         "lacking.txt": "Which is better, {SAMPLE_1} or {SAMPLE_2}?",
         "text.db": "This is not a run file.",
         "fails.py": "raise RuntimeError('broken on import')",
+        "answers.csv": "ID1,ID2,better_id,judge_id\na,b,a,lexical\nb,c,b,lexical\na,c,a,lexical\n",
+        "ties.csv": "ID1,ID2,better_id,outcome\na,b,,tie\n",
+        "strangers.csv": "ID1,ID2,better_id\nx,y,x\n",
     }
     for name, text in files.items():
         Path(name).write_text(text, "utf-8")
@@ -104,6 +107,15 @@ def bad(folder):
         (("fit", "missing.db"), "missing.db"),
         (("fit", "text.db"), "text.db"),
         (("fit", "undecided.csv", "--condition", "x"), "--condition belongs to run files"),
+        (("trust", "missing.db"), "missing.db: no such run file"),
+        (("trust", "twice.csv"), "ID1 ID2 better_id"),
+        (("trust", "answers.csv", "--labels", "missing.csv"), "missing.csv: no such file"),
+        (("trust", "answers.csv", "--labels", "empty.csv"), "empty.csv is empty"),
+        (("trust", "answers.csv", "--labels", "twice.csv"), "ID1 ID2 better_id"),
+        (("trust", "answers.csv", "--labellers", "ann"), "--labellers and --url belong to --label"),
+        (("trust", "answers.csv", "--a-col", "left"), "belong to --labels"),
+        (("trust", "answers.csv", "--out", "pairs.docx"), "--out must be a file that ends in '.csv', "),
+        (("trust", "answers.csv", "--out", "missing/page.html"), "there is no folder"),
         (("status", "nothing"), "nothing"),
         (("status", "text.db"), "text.db"),
         (("templates", "nonesuch"), "'nonesuch'"),
@@ -179,6 +191,15 @@ def test_a_run_file_that_another_process_writes_is_busy(cli, run, pairs):
         (("judge", "good.csv", "--max-cost", "-1"), "--max-cost must be a number of 0 or more, not -1.0"),
         (("pairs", "good.csv", "--n-pairs", "0"), "--n-pairs must be a whole number of 1 or more, not 0"),
         (("fit", "undecided.csv", "--engine", "abacus"), "--engine must be 'auto', 'sirt', 'mle', 'map' or 'firth'"),
+        (("init", "study.json"), "FILE must be a file that ends in '.toml', not 'study.json'"),
+        (("trust", "answers.csv", "--next", "0"), "--next must be a whole number of 1 or more, not 0"),
+        (("trust", "answers.csv", "--label"), "--label needs a run file, which has the texts, and answers.csv is none"),
+        (("trust", "answers.csv", "--labels", "ties.csv"), "all labels are ties"),
+        (
+            ("trust", "answers.csv", "--labels", "answers.csv"),
+            "the labels are answers of 'lexical', who judged the run",
+        ),
+        (("trust", "answers.csv", "--labels", "strangers.csv"), "the labels compare texts that are not in the run: "),
     ],
 )
 def test_a_value_that_is_out_of_range_is_wrong_usage(cli, bad, args, words):

@@ -8,7 +8,6 @@ import stat
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -108,7 +107,7 @@ def test_losing_five_of_five_does_not_pass(cli, answers, fail_if):
     ("arguments", "code", "words"),
     [
         (("nope.jsonl", "a.jsonl", *HOW), 1, "nope.jsonl"),
-        (("a.jsonl", *HOW), 2, "with --baseline, those of B alone"),
+        (("a.jsonl", *HOW), 2, "name two files of answers, A and B"),
         (("a.jsonl", "short.jsonl"), 2, "required: --criterion"),
         (
             ("a.jsonl", "short.jsonl", *HOW, "--margin", "0.5"),
@@ -116,10 +115,13 @@ def test_losing_five_of_five_does_not_pass(cli, answers, fail_if):
             "--margin must be a number of 0 or more and below 0.5",
         ),
         (("a.jsonl", "short.jsonl", *HOW, "--fail-if", "bad"), 2, "--fail-if must be 'worse', 'not-better' or"),
-        (("a.jsonl", "short.jsonl", *HOW, "--junit", "no/x.xml"), 2, "--junit must be a file in a folder that exists"),
-        (("a.jsonl", "short.jsonl", *HOW, "--update-baseline"), 2, "give --baseline"),
+        (
+            ("a.jsonl", "short.jsonl", *HOW, "--summary", "no/x.md"),
+            2,
+            "--summary must be a file in a folder that exists",
+        ),
         (("a.jsonl", "short.jsonl", "--criterion", "c", "--judge", "human"), 2, "runs without people"),
-        (("a.jsonl", *HOW, "--baseline", "none.json"), 1, "record it with --update-baseline"),
+        (("a.jsonl", *HOW, "--baseline", "none.json"), 1, "none.json"),
     ],
 )
 def test_wrong_usage_is_2_and_what_cannot_run_is_1(cli, answers, arguments, code, words):
@@ -143,64 +145,29 @@ def test_code_that_calls_sys_exit_does_not_pass_the_gate(cli, answers):
         assert words in done.out + done.err
 
 
-def require_junit(path, cases, failures):
-    """The rules of the schema that Ant's and Jenkins's readers go by: names, order and kinds of all parts."""
-    root = ET.parse(path).getroot()
-    assert (root.tag, [one.tag for one in root]) == ("testsuites", ["testsuite"])
-    suite = root[0]
-    needed = {"name", "id", "package", "timestamp", "hostname", "tests", "failures", "errors", "time"}
-    assert set(suite.attrib) == needed
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", suite.get("timestamp"))
-    assert [one.tag for one in suite] == ["properties", *["testcase"] * cases, "system-out", "system-err"]
-    assert (int(suite.get("tests")), int(suite.get("failures"))) == (cases, failures)
-    assert len(suite.findall("testcase/failure")) == failures
-    for case in suite.findall("testcase"):
-        assert set(case.attrib) == {"name", "classname", "time"}
-        assert float(case.get("time")) >= 0
-        assert len(case) <= 1
-        for part in case:
-            assert set(part.attrib) == {"message", "type"}
-    return suite
-
-
-def test_summary_and_junit_hold_whatever_names_there_are(cli, answers):
+def test_a_summary_holds_whatever_names_there_are(cli, answers):
     odd = 'says | <b>"more"</b> & \x01 ☃'
     done = cli(
-        *GATE, "short.jsonl", *HOW, "--criterion", odd, "--junit", "gate.xml", "--summary", "gate.md",
+        *GATE, "short.jsonl", *HOW, "--criterion", odd, "--summary", "gate.md",
         "--name-b", "new|one",
     )  # fmt: skip
     assert done.code == 3
-    suite = require_junit("gate.xml", 2, 2)
-    assert suite.findall("testcase")[1].get("name") == odd.replace("\x01", "\N{REPLACEMENT CHARACTER}")
-    assert "new|one is worse than A" in suite.find("testcase/failure").get("message")
     text = Path("gate.md").read_text("utf-8")
     assert text.startswith("### pairscale gate: failed")
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert [len(re.findall(r"(?<!\\)\|", line)) for line in table] == [6] * 4
     assert "<b>" not in text.replace("\\<b\\>", "")
-    cli(*GATE, "long.jsonl", *HOW, "--junit", "gate.xml")
-    require_junit("gate.xml", 1, 0)
 
 
-def test_a_baseline_is_recorded_once_and_checked(cli, answers):
-    base = ("--baseline", "base.json")
-    recorded = cli(*GATE, *HOW, *base, "--update-baseline")
-    assert (recorded.code, "nothing was compared" in recorded.out) == (0, True)
-    found = cli("gate", "short.jsonl", *HOW, *base, "--json").json
-    assert (found["verdict"], found["exit_code"]) == ("worse", 3)
-    assert found["baseline"].startswith("60 answers of A, recorded 20")
-    assert found["provenance"]["inputs"]["baseline"] == json.loads(Path("base.json").read_text())["sha256"]
+def test_a_baseline_is_a_file_with_the_answers_of_a(cli, answers):
+    base = ("--baseline", "a.jsonl")
+    assert cli("gate", "short.jsonl", *HOW, *base).code == 3
     done = cli("gate", "same.jsonl", "short.jsonl", *HOW, *base)
-    assert (done.code, "leave out A" in done.err) == (1, True)
-    assert cli("gate", "same.jsonl", "short.jsonl", *HOW, *base, "--update-baseline").code == 3
-    Path("base.json").write_text(Path("base.json").read_text().replace("xxxxxxx", "xxxxxxy", 1))
-    done = cli("gate", "short.jsonl", *HOW, *base)
-    assert (done.code, "was changed after it was recorded" in done.err) == (1, True)
+    assert (done.code, "leave out those of A" in done.err) == (2, True)
     Path("app.py").write_text("def answer(task): return 'Yes.'\n")
-    cli(*GATE, *HOW, *base, "--update-baseline")
     suite = ("gate", "a.jsonl", "--variant-b", "app:answer", *HOW, *base)
     assert cli(*suite).code == 3
-    assert "leave out --variant-a" in cli(*suite, "--variant-a", "app:answer").err
+    assert "leave out those of A" in cli(*suite, "--variant-a", "app:answer").err
 
 
 @pytest.mark.slow
@@ -239,7 +206,11 @@ def blocks_of_the_guide():
     return re.findall(r"```text\n(.*?)```", page, re.DOTALL)
 
 
-@pytest.mark.parametrize("name", ["github.yml", "gitlab.yml", "gate.sh"])
+def test_the_guide_links_the_script():
+    assert "(../examples/gate/gate.sh)" in (ROOT / "docs/guides/gate.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["github.yml", "gitlab.yml"])
 def test_the_guide_shows_the_files_that_it_offers(name):
     assert (ROOT / "docs/examples/gate" / name).read_text("utf-8") in blocks_of_the_guide()
 
@@ -288,22 +259,38 @@ def test_the_action_runs_the_gate(shell, answers):
     named = {
         variable: re.fullmatch(r"\$\{\{ inputs\.([\w-]+) \}\}", value)[1] for variable, value in step["env"].items()
     }
-    assert set(named.values()) == set(action["inputs"]) - {"python-version"}
+    assert set(named.values()) == set(action["inputs"]) - {"python-version", "comment"}
     given = {name: one.get("default", "") for name, one in action["inputs"].items()}
     given |= {"a": "a.jsonl", "b": "short.jsonl", "criterion": "says more\nmore; rm -rf $(echo no)\n",
-              "judge": "judges:longer", "junit": "gate.xml", "arguments": "--concurrency=1\n--name-a=base"}  # fmt: skip
+              "judge": "judges:longer", "arguments": "--concurrency=1\n--name-a=base"}  # fmt: skip
     variables = {variable: given[name] for variable, name in named.items()}
     variables |= {"RUNNER_TEMP": ".", "GITHUB_OUTPUT": "out.txt", "GITHUB_STEP_SUMMARY": "step.md"}
     done = shell(step["run"], **variables)
     assert done.returncode == 3, done.stderr
-    assert Path("out.txt").read_text() == "verdict=worse\nexit-code=3\n"
+    assert Path("out.txt").read_text() == "verdict=worse\nexit-code=3\nsummary=./pairscale-gate.md\n"
     assert "pairscale gate: failed" in Path("step.md").read_text()
-    require_junit("gate.xml", 2, 2)
     assert shell(step["run"], **{**variables, "GATE_B": "long.jsonl"}).returncode == 0
     assert shell(step["run"], **{**variables, "GATE_B": "none.jsonl"}).returncode == 1
-    assert Path("out.txt").read_text().splitlines()[-2:] == ["verdict=", "exit-code=1"]
+    assert Path("out.txt").read_text().splitlines()[-3:-1] == ["verdict=", "exit-code=1"]
     unset = shell(step["run"], **{**variables, "GATE_B": ""})
     assert (unset.returncode, "an argument is empty" in unset.stderr) == (2, True), "not the current folder"
+
+
+@pytest.mark.parametrize("earlier", ["", "17"])
+def test_the_action_comments_once_on_a_pull_request(shell, answers, earlier):
+    action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+    step = next(part for part in action["runs"]["steps"] if part.get("id") == "comment")
+    program = answers / "programs" / "gh"
+    program.write_text(f'#!/bin/sh\necho "$@" >> calls.txt\ncase "$*" in *--jq*) echo "{earlier}";; esac\n')
+    program.chmod(0o755)
+    Path("summary.md").write_text("pairscale gate: failed\n")
+    variables = {"GITHUB_REPOSITORY": "us/it", "PULL_REQUEST": "5", "RUNNER_TEMP": ".", "GATE_SUMMARY": "summary.md"}
+    assert shell(step["run"], **variables).returncode == 0
+    listed, written = Path("calls.txt").read_text().splitlines()
+    assert "repos/us/it/issues/5/comments" in listed
+    change = "PATCH repos/us/it/issues/comments/17" if earlier else "POST repos/us/it/issues/5/comments"
+    assert f"--method {change} -F body=@./pairscale-comment.md" in written
+    assert Path("pairscale-comment.md").read_text() == "<!-- pairscale gate -->\npairscale gate: failed\n"
 
 
 @pytest.mark.slow
@@ -312,7 +299,7 @@ def test_the_script_runs_the_gate(shell, answers, cli):
     Path("pr.jsonl").write_text(Path("short.jsonl").read_text())
     done = shell(script, ("sh", "-c"), JUDGE="judges:longer")
     assert (done.returncode, "could not run" in done.stdout) == (1, True), "there is no baseline yet"
-    cli(*GATE, *HOW, "--baseline", "baseline.json", "--update-baseline")
+    Path("baseline.jsonl").write_text(Path("a.jsonl").read_text())
     done = shell(script, ("sh", "-c"), JUDGE="judges:longer")
     assert (done.returncode, "failed: see gate.md" in done.stdout) == (3, True), done.stderr
     gitlab = yaml.safe_load((ROOT / "docs/examples/gate/gitlab.yml").read_text("utf-8"))["gate"]["script"][-1]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import pairscale as ps
-from pairscale.cli._history import keeping_settings, kept_settings
+from pairscale.cli._history import keeping_settings
 from pairscale.core.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.store.audit import check_evidence
 from pairscale.testing import ProviderSimulator
@@ -27,7 +27,7 @@ QUICK = ("--fit", "laplace", "--progress", "none", "--steps", "4")
 
 def kept(run="run.db"):
     with ps.open_run(run) as store:
-        return kept_settings(store)
+        return store.read_log("commands")
 
 
 def note_in(run, number=0):

@@ -225,7 +225,8 @@ def test_people_as_the_judge_of_a_run(process, folder):
     options = ["--steps", 4, "--labellers", "ann", "--port", 0, "--run", "run.db", "--progress", "none", "--json"]
     child = process("rank", "essays", "--judge", "human", "--fit", "laplace", *options)
     lines, found = links_of(child, "/l/")
-    assert "the run asks people" in lines[-2]
+    assert "the run asks people" in lines[-3]
+    assert "/owner/" in lines[-2]
     page, answered = get(found["ann"]), 0
     while answered < 4:
         if 'id="answer"' in page:

@@ -99,7 +99,7 @@ def test_the_class_list(cli, mixed):
         "text = column essay (the only column with long texts); other columns kept: name, class"
     )
     ranking = read_table("ranking.csv")
-    assert ranking.columns[-2:] == ["name", "class"]
+    assert ranking.columns[:5] == ["rank", "ID", "name", "class", "score"]
     assert sorted(ranking.select("ID", "name").rows()) == [(f"s{at}", f"Name {at}") for at in range(6)]
     assert "Name 3" in done.out
     again = cli("rank", "list.csv", *QUICK, "--run", "run.db", "--json")

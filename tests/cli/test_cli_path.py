@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import pairscale as ps
+from pairscale.core.files import read_table
 
 
 def test_the_whole_path(cli):
@@ -34,21 +35,12 @@ def test_the_whole_path(cli):
     assert "4 items, 6 comparisons" in fit.out
 
 
-def test_results_as_a_table_give_the_same_ranking_as_the_run_file(cli, run, pairs):
+def test_out_writes_a_table_that_fits_alike(cli, run, pairs):
     assert cli("judge", pairs, "--judge", "mine:longer", "--run", run, "--out", "results.csv").code == 0
     written = cli("fit", "results.csv", "--out", "ranking.xlsx")
     assert (written.code, written.out) == (0, "")
-    assert Path("ranking.xlsx").stat().st_size > 0
+    assert read_table("ranking.xlsx")["ID"].to_list() == ["dot", "cem", "bob", "ann"]
     assert cli("fit", "results.csv", "--json").json["items"] == cli("fit", run, "--json").json["items"]
-
-
-@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "json", "parquet", "xlsx"])
-def test_out_writes_every_row_and_column_and_nothing_on_standard_output(cli, run, ending):
-    outcome = cli("fit", run, "--out", f"ranking.{ending}")
-    assert (outcome.code, outcome.out) == (0, "")
-    from pairscale.core.files import read_table
-
-    assert read_table(f"ranking.{ending}")["ID"].to_list() == ["dot", "cem", "bob", "ann"]
 
 
 @pytest.mark.parametrize(

@@ -38,20 +38,16 @@ def test_compare_when_there_is_no_answer(cli, server):
     assert done.lines[-1].startswith("error: no answer: refusal")
 
 
-@pytest.mark.parametrize(
-    ("command", "calls"),
-    [(("compare", "a", "b"), 1), (("judge", "pairs.csv"), 6)],
-)
-def test_dry_run_shows_and_sends_nothing(cli, pairs, server, command, calls):
-    done = cli(*command, "--judge", "openai:gpt-5.1", "--judge-arg", "reasoning=low", "--dry-run")
+def test_dry_run_shows_and_sends_nothing(cli, pairs, server):
+    line = ("judge", pairs, "--judge", "openai:gpt-5.1", "--judge-arg", "reasoning=low", "--dry-run")
+    done = cli(*line)
     assert done.code == 0
-    assert done.out.startswith(f"{calls} calls to {server.url}/v1/responses, nothing was sent")
-    shown = cli(*command, "--judge", "openai:gpt-5.1", "--judge-arg", "reasoning=low", "--dry-run", "--json").json
-    assert shown["calls"] == calls
-    assert shown["body"]["reasoning"] == {"effort": "low"}
+    assert done.out.startswith(f"6 calls to {server.url}/v1/responses, nothing was sent")
+    shown = cli(*line, "--json").json
+    assert (shown["calls"], shown["body"]["reasoning"]) == (6, {"effort": "low"})
     assert shown["prompt"] == shown["body"]["input"]
     assert server.served == 0
-    assert "is not a model" in cli(*command, "--judge", "lexical", "--dry-run").err
+    assert "is not a model" in cli("judge", pairs, "--judge", "lexical", "--dry-run").err
 
 
 def test_judge_and_max_cost(cli, pairs, server):

@@ -43,8 +43,8 @@ def essays(cli):
 def test_readme_a_model_in_place_of_the_embedded_judge(cli, openai):
     on_page(
         "README.md",
-        "Add `--judge openai:gpt-5.1` to ask a model, and name another run file, since a run keeps its judge;",
-        "its key is read from `OPENAI_API_KEY`",
+        "`--judge openai:gpt-5.1` asks a model (key: `OPENAI_API_KEY`)",
+        "name another run file for each",
     )
     assert cli(*RANK, "--run", "essays.db").code == 0
     same = cli(*RANK, "--run", "essays.db", "--judge", "openai:gpt-5.1")
@@ -58,7 +58,7 @@ def test_readme_a_model_in_place_of_the_embedded_judge(cli, openai):
 
 @pytest.mark.usefixtures("essays")
 def test_readme_the_same_command_and_the_audit(cli):
-    on_page("README.md", "Run the same command again to resume after an error, a limit or a crash;")
+    on_page("README.md", "The same command resumes after a crash;")
     assert cli(*RANK, "--run", "essays.db", "--max-comparisons", "20").code == 0
     again = cli(*RANK, "--run", "essays.db", "--json")
     assert again.code == 0

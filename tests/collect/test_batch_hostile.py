@@ -11,7 +11,7 @@ import pytest
 from tests.batching import KEY, MODELS, expected, judge_of, pairs_of, simulator, with_manager
 
 from pairscale.collect.batch import manager
-from pairscale.providers import gemini
+from pairscale.providers import batches
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import Draft, batch_format
 from pairscale.providers.catalog import provider_named
@@ -23,7 +23,6 @@ PROVIDERS = tuple(MODELS)
 @pytest.fixture
 def served(monkeypatch) -> Callable[[Callable[[bytes, int], bytes]], None]:
     """Replaces what providers give as results; the second argument counts the downloads from 1."""
-    monkeypatch.setattr(gemini, "_INLINE", 0)
     fetch = BatchHTTP.fetch
 
     def change(made: Callable[[bytes, int], bytes]) -> None:
@@ -41,7 +40,7 @@ def served(monkeypatch) -> Callable[[Callable[[bytes, int], bytes]], None]:
 def asked(pairs, judge):
     async def work(desk):
         await desk.submit(pairs, judge)
-        found = await desk.wait(interval=1, rounds=8)
+        found = await desk.wait(interval=1, timeout=40)
         return found, *desk.results()
 
     return work
@@ -91,9 +90,9 @@ def test_results_that_never_come_can_be_given_up(served, tmp_path):
 
         async def work(desk):
             _, made = await desk.submit(pairs_of(4), judge_of(server))
-            await desk.wait(interval=1, rounds=8)
+            await desk.wait(interval=1, timeout=40)
             await desk.cancel([made[0].key])
-            found = await desk.wait(interval=1, rounds=8)
+            found = await desk.wait(interval=1, timeout=40)
             return found, desk.rest()
 
         found, rest = with_manager(tmp_path / "run.db", work)
@@ -136,6 +135,7 @@ def test_a_list_of_batches_without_an_end(message_snapshot, provider, monkeypatc
         return {"data": rows, "operations": rows, "has_more": True, "nextPageToken": "t"}
 
     monkeypatch.setattr(BatchHTTP, "json", same)
+    monkeypatch.setattr(batches, "_PAGES", 3)
 
     async def work():
         http = BatchHTTP(LLMClient(provider_named(provider), api_key=KEY))
@@ -144,7 +144,7 @@ def test_a_list_of_batches_without_an_end(message_snapshot, provider, monkeypatc
     with pytest.raises(ProviderError) as refused:
         asyncio.run(work())
     message_snapshot(refused)
-    assert len(asked) == 2
+    assert len(asked) == 3
 
 
 def test_results_without_an_end_fill_no_disk(tmp_path, monkeypatch, caplog):

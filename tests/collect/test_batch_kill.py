@@ -21,7 +21,7 @@ from pairscale.store.runfile import open_run
 pytestmark = pytest.mark.slow
 
 N_PAIRS, CHUNK = 10, 2
-FORMS = ("openai", "anthropic", "gemini", "gemini by file", "together")
+FORMS = ("openai", "anthropic", "gemini", "together")
 
 # A process that has imported everything and done nothing forks for each order: Polars must not be forked once its
 # threads run, and starting Python for each of them would take most of the time.
@@ -32,7 +32,6 @@ NURSERY = textwrap.dedent("""
     sys.path.insert(0, sys.argv[1])
     import test_batch_kill as test
     from pairscale.collect.batch import files
-    from pairscale.providers import gemini
     from pairscale.providers.batch_http import BatchHTTP
     from pairscale.store.writer import Writer
 
@@ -63,8 +62,6 @@ NURSERY = textwrap.dedent("""
 
         BatchHTTP.call, BatchHTTP.fetch = asked(BatchHTTP.call), asked(BatchHTTP.fetch)
         Writer.commit = written(Writer.commit)
-        if form == "gemini by file":
-            gemini._INLINE = 100
         files._CHUNK = test.CHUNK
         test.whole(run, SimpleNamespace(url=url), form)
 
@@ -99,7 +96,7 @@ def nursery():
 
 def whole(run, server, form):
     async def work(desk):
-        await desk.submit(pairs_of(5), judge_of(server, form.partition(" ")[0]), n_segments=2)
+        await desk.submit(pairs_of(5), judge_of(server, form), n_segments=2)
         await desk.wait(interval=1)
         return desk.entries(), desk.results()[0]
 
@@ -132,8 +129,6 @@ def killed_and_resumed(nursery, run, form, moment) -> int:
 def test_kill_at_every_moment(nursery, form, stride, tmp_path, monkeypatch):
     """Some moments of every provider, of which each takes the same way; `make validate` goes through all of them."""
     monkeypatch.setattr(files, "_CHUNK", CHUNK)
-    if form == "gemini by file":
-        monkeypatch.setattr("pairscale.providers.gemini._INLINE", 100)
     moment = 1
     while killed_and_resumed(nursery, tmp_path / f"run-{moment}.db", form, moment) != 0:
         moment += stride

@@ -24,9 +24,6 @@ def judged(**settings):
     return ps.submit_openai_pairs_live(PAIRS, MODEL, **settings)
 
 
-# Progress outside a terminal
-
-
 # Files that are not to be kept
 
 

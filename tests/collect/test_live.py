@@ -15,10 +15,8 @@ from hypothesis import strategies as st
 from tests.processes import read_until
 
 import pairscale as ps
-from pairscale.collect.taken_over import count_taken_over
-from pairscale.core.errors import FileFormatError, InputError, StoreBusyError, StoreFullError, TableError
+from pairscale.core.errors import FileFormatError, InputError, StoreFullError, TableError
 from pairscale.core.tables import FAILED, RESULTS
-from pairscale.reporting.ranking import ranking_of_run
 from pairscale.store.runfile import open_run
 
 SAMPLES = [{"ID": f"s{n}", "text": f"text {n}", "q": float(n)} for n in range(8)]
@@ -115,11 +113,6 @@ def test_two_texts_under_one_id_are_refused(message_snapshot):
     message_snapshot(refused)
 
 
-def test_two_runs_on_one_file(tmp_path):
-    with open_run(tmp_path / "run.db", write=True), pytest.raises(StoreBusyError):
-        submit(PAIRS, Counting(), run=tmp_path / "run.db")
-
-
 @pytest.mark.usefixtures("impatient")
 def test_a_full_disk_keeps_what_was_answered(tmp_path):
     from sqlalchemy import event
@@ -210,7 +203,7 @@ class TestSavePath:
         assert [row["extra"] for row in rows] == ["kept", "kept", "", ""]
 
     def test_rows_without_a_condition_are_taken_over_and_that_is_said(self, tmp_path, caplog):
-        """R's rows had another prompt: they count, but not silently, and the run file can tell them from the others."""
+        """R's rows had another prompt: they count, but not silently."""
         path, run = tmp_path / "r.csv", tmp_path / "run.db"
         path.write_text("ID1,ID2,better_id\ns0,s1,s1\ns0,s2,s2\ns0,s3,NA\ns8,s9,s9\n")
         judge = Counting()
@@ -220,17 +213,10 @@ class TestSavePath:
         (message,) = [message for message in said if "condition_id" in message]
         assert message.startswith("2 of the saved results have no condition_id, as R's pairwiseLLM writes them")
         assert "which prompt they were made with is not known; name another `save_path=` to ask all" in message
-        with open_run(run) as store:
-            assert count_taken_over(store) == 2
-            assert count_taken_over(store, store.conditions()["condition_id"][0]) == 2
-            assert count_taken_over(store, "another") == 0
         caplog.clear()
         submit(PAIRS[:4], judge, save_path=path, run=run)  # nothing new is taken over
         assert len(judge.asked) == 2
         assert "condition_id" not in caplog.text
-        with open_run(run) as store:
-            assert count_taken_over(store) == 2
-            assert "2 answers were taken over from a CSV file without condition_id" in ranking_of_run(store).notices[-1]
 
     def test_a_callable_has_no_model_and_takes_what_the_file_has(self, tmp_path):
         path = tmp_path / "r.csv"

@@ -120,9 +120,6 @@ def test_a_shard_spends_its_part(caplog) -> None:
     assert "each of 4 shards may spend $0.0550, its part of $0.2200" in caplog.text
 
 
-# Several run files, read together.
-
-
 # A cluster.
 
 

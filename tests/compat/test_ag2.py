@@ -7,26 +7,9 @@ import pytest
 import pairscale as ps
 from pairscale.core.errors import InputError
 
-RUN = {
-    "store_dir": None,
-    "model_config": None,
-    "variant_a_name": "A",
-    "variant_b_name": "B",
-    "concurrency": 4,
-    "run_id": None,
-    "label": None,
-    "stream": None,
-}
-EVALUATE = {
-    "store_dir": None,
-    "variant_a": "A",
-    "variant_b": "B",
-    "suite": None,
-    "concurrency": 4,
-    "run_id": None,
-    "label": None,
-    "stream": None,
-}
+SHARED = {"concurrency": 4, "run_id": None, "label": None, "stream": None}
+RUN = {"store_dir": None, "model_config": None, "variant_a_name": "A", "variant_b_name": "B", **SHARED}
+EVALUATE = {"store_dir": None, "variant_a": "A", "variant_b": "B", "suite": None, **SHARED}
 
 
 @pytest.mark.parametrize(

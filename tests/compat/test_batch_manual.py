@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.batching import MODELS, pairs_of, simulator
+from tests.batching import MODELS, pairs_of
 
 from pairscale import r
 from pairscale.core.errors import InputError, JudgeError, TableError
@@ -18,14 +18,6 @@ from pairscale.r import (
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 MODEL = MODELS["openai"]
-
-
-@pytest.fixture
-def server(monkeypatch):
-    with simulator() as running:
-        for name, value in running.environment().items():
-            monkeypatch.setenv(name, value)
-        yield running
 
 
 _LEVEL = "generationConfig.thinkingConfig.thinkingLevel"
@@ -112,7 +104,7 @@ def test_the_file_of_requests(tmp_path):
         r.write_openai_batch_file([{"custom_id": "r"}], path)
 
 
-def test_openai_call_by_call(server, tmp_path):
+def test_openai_call_by_call(batch_server, tmp_path):
     table = r.build_openai_batch_requests(pairs_of(4), MODEL)
     path = r.write_openai_batch_file(table, tmp_path / "requests.jsonl")
     file = r.openai_upload_batch_file(path)
@@ -132,7 +124,7 @@ def test_openai_call_by_call(server, tmp_path):
         r.openai_upload_batch_file(tmp_path / "none.jsonl")
 
 
-def test_anthropic_call_by_call(server, tmp_path):
+def test_anthropic_call_by_call(batch_server, tmp_path):
     table = r.build_anthropic_batch_requests(pairs_of(4), MODELS["anthropic"])
     batch = r.anthropic_create_batch(table)
     assert r.anthropic_get_batch(batch["id"])["processing_status"] == "in_progress"
@@ -144,7 +136,7 @@ def test_anthropic_call_by_call(server, tmp_path):
     assert table.height == 6
 
 
-def test_gemini_call_by_call(server, tmp_path):
+def test_gemini_call_by_call(batch_server, tmp_path):
     table = r.build_gemini_batch_requests(pairs_of(4), MODELS["gemini"])
     batch = r.gemini_create_batch(table["request"].to_list(), MODELS["gemini"], display_name="mine")
     assert batch["metadata"]["displayName"] == "mine"
@@ -157,15 +149,15 @@ def test_gemini_call_by_call(server, tmp_path):
         assert parsed.height == 6
 
 
-def test_polling_stops_in_time(server):
-    server.batches.looks = 1000
+def test_polling_stops_in_time(batch_server):
+    batch_server.batches.looks = 1000
     made = r.anthropic_create_batch(r.build_anthropic_batch_requests(pairs_of(2), MODELS["anthropic"]))
     state = r.anthropic_poll_batch_until_complete(made["id"], 0.01, timeout_seconds=0.05, verbose=False)
     assert state["processing_status"] == "in_progress"
 
 
 @pytest.mark.parametrize("backend", list(MODELS))
-def test_pipelines(server, tmp_path, backend):
+def test_pipelines(batch_server, tmp_path, backend):
     paths = {"batch_input_path": tmp_path / "in.jsonl", "batch_output_path": tmp_path / "out.jsonl"}
     done = r.llm_submit_pairs_batch(
         pairs_of(4), backend, MODELS[backend], include_raw=True, interval_seconds=0.01, verbose=False, **paths
@@ -187,14 +179,14 @@ def test_pipelines(server, tmp_path, backend):
 
 @pytest.mark.parametrize("name", ["batch_input_path", "batch_output_path"])
 @pytest.mark.parametrize("place", ["missing/x.jsonl", ""])
-def test_a_place_that_no_copy_can_have_is_refused_before_anything_is_paid_for(server, tmp_path, name, place):
+def test_a_place_that_no_copy_can_have_is_refused_before_anything_is_paid_for(batch_server, tmp_path, name, place):
     with pytest.raises(InputError, match=f"{name}: .*is not a file in a folder that exists"):
         r.run_openai_batch_pipeline(pairs_of(4), MODEL, interval_seconds=0.01, **{name: tmp_path / place})
-    assert server.batches.created == 0
+    assert batch_server.batches.created == 0
 
 
-def test_poll_false_returns_at_once_and_can_be_taken_up(server, tmp_path):
-    run, server.batches.looks = tmp_path / "run.db", 5
+def test_poll_false_returns_at_once_and_can_be_taken_up(batch_server, tmp_path):
+    run, batch_server.batches.looks = tmp_path / "run.db", 5
     begun = r.run_openai_batch_pipeline(pairs_of(4), MODEL, poll=False, run=run, n_segments=2)
     assert begun.results is None
     assert begun.batch_output_path is None
@@ -204,7 +196,7 @@ def test_poll_false_returns_at_once_and_can_be_taken_up(server, tmp_path):
         pass
     again = r.run_openai_batch_pipeline(pairs_of(4), MODEL, run=run, interval_seconds=0.01)
     assert again.results.height == 6
-    assert server.batches.created == 2
+    assert batch_server.batches.created == 2
 
 
 def test_no_batches_there(message_snapshot):
@@ -217,7 +209,7 @@ def test_no_batches_there(message_snapshot):
 
 @pytest.mark.slow_except("openai")
 @pytest.mark.parametrize("backend", list(MODELS))
-def test_many_batches(server, tmp_path, backend):
+def test_many_batches(batch_server, tmp_path, backend):
     made = r.llm_submit_pairs_multi_batch(
         pairs_of(5), MODELS[backend], backend=backend, batch_size=4, output_dir=tmp_path / "out", write_registry=True
     )
@@ -239,21 +231,21 @@ def test_many_batches(server, tmp_path, backend):
     written = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert "combined_results.csv" in written
     assert not any(name.endswith(".jsonl") for name in written)
-    assert server.batches.created == 3
+    assert batch_server.batches.created == 3
 
 
-def test_results_are_written_as_soon_as_they_are_there(server, tmp_path):
-    server.batches.looks = 3
+def test_results_are_written_as_soon_as_they_are_there(batch_server, tmp_path):
+    batch_server.batches.looks = 3
     r.llm_submit_pairs_multi_batch(pairs_of(4), MODEL, n_segments=2, output_dir=tmp_path)
-    server.batches.jobs["batch_000001"].looks = 2  # ends at the next look, the other one two later
+    batch_server.batches.jobs["batch_000001"].looks = 2  # ends at the next look, the other one two later
     r.llm_resume_multi_batches(output_dir=tmp_path, poll=False, per_job_delay=0, write_results_csv=True)
     assert len(list(tmp_path.glob("*.results.csv"))) == 1
     r.llm_resume_multi_batches(output_dir=tmp_path, interval_seconds=0.01, per_job_delay=0, write_results_csv=True)
     assert sum(pl.read_csv(path).height for path in tmp_path.glob("*.results.csv")) == 6
 
 
-def test_many_batches_of_which_one_expires(message_snapshot, server, tmp_path):
-    server.batches.ends = ["done", "expired"]
+def test_many_batches_of_which_one_expires(message_snapshot, batch_server, tmp_path):
+    batch_server.batches.ends = ["done", "expired"]
     made = r.llm_submit_pairs_multi_batch(pairs_of(6), MODEL, n_segments=2, output_dir=tmp_path)
     done = r.llm_resume_multi_batches(made, interval_seconds=0.01, per_job_delay=0, combined_csv_path="all.csv")
     assert done.batch_failures.select("segment_index", "status").rows() == [(2, "expired")]

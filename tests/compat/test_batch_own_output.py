@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-from tests.batching import MODELS, pairs_of, simulator
+from tests.batching import MODELS, pairs_of
 
 from pairscale import r
 from pairscale.r import (
@@ -19,14 +19,6 @@ PARSERS = {
 }
 
 
-@pytest.fixture
-def server(monkeypatch):
-    with simulator() as running:
-        for name, value in running.environment().items():
-            monkeypatch.setenv(name, value)
-        yield running
-
-
 def judged(provider="openai", n=4, **settings):
     settings = {"interval_seconds": 0.01, "verbose": False} | settings
     return r.llm_submit_pairs_batch(pairs_of(n), provider, MODELS[provider], **settings)
@@ -37,7 +29,7 @@ def answers(table):
 
 
 @pytest.mark.slow_except("*openai")
-@pytest.mark.usefixtures("server")
+@pytest.mark.usefixtures("batch_server")
 @pytest.mark.parametrize("provider", list(PARSERS))
 @pytest.mark.parametrize("copied", [False, True])
 def test_ids_and_winners_are_those_of_the_pipeline(provider, copied, tmp_path, caplog):
@@ -52,7 +44,7 @@ def test_ids_and_winners_are_those_of_the_pipeline(provider, copied, tmp_path, c
     assert not caplog.messages
 
 
-@pytest.mark.usefixtures("server")
+@pytest.mark.usefixtures("batch_server")
 def test_a_pair_in_both_orders_is_two_rows_each_as_it_was_shown(tmp_path):
     done = judged(both_orders=True, run=tmp_path / "run.db")
     table = parse_openai_batch_output(done.batch_output_path)

@@ -31,14 +31,6 @@ def said(caplog):
     return lambda: [record.getMessage() for record in caplog.records]
 
 
-@pytest.fixture
-def server(monkeypatch, fast_limits):
-    with ProviderSimulator(Behaviour(quality=len, sharpness=0.02)) as running:
-        for name, value in running.environment().items():
-            monkeypatch.setenv(name, value)
-        yield running
-
-
 def longer(row) -> str:
     return row["ID1"] if len(row["text1"]) > len(row["text2"]) else row["ID2"]
 
@@ -145,6 +137,21 @@ def test_a_trait_of_your_own_needs_both(message_snapshot):
 
 
 # Money
+
+
+@pytest.mark.parametrize("backend", ["openai", "together"])
+def test_a_price_is_no_field_of_the_request(backend) -> None:
+    pairs = ps.make_pairs(ps.synthetic_essays(3, seed=1))
+    path = {"openai": "/v1", "together": "/together/v1"}[backend]
+    with ProviderSimulator() as server:
+        results = ps.submit_llm_pairs(
+            pairs, "some-model", backend=backend, api_key="simulated-key", base_url=server.url + path,
+            price={"input": 1.0, "output": 2.0}, timeout=60.0, cache=False, progress=False,
+        ).results  # fmt: skip
+        asked = [str(entry.body) for entry in server.journal]
+    assert len(asked) == 3
+    assert not any(name in body for body in asked for name in ("'price'", "'timeout'", "'cache'", '"price"'))
+    assert (results["cost"] > 0).all()
 
 
 # Keys and Ollama

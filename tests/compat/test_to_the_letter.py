@@ -5,20 +5,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.batching import MODELS, pairs_of, simulator
+from tests.batching import MODELS, pairs_of
 
 import pairscale as ps
 from pairscale.core.errors import FileFormatError, InputError
 
 TEXT = "{TRAIT_NAME} {TRAIT_DESCRIPTION}\n{SAMPLE_1} or {SAMPLE_2}"
-
-
-@pytest.fixture
-def keys(monkeypatch):
-    with simulator() as server:
-        for name, value in server.environment().items():
-            monkeypatch.setenv(name, value)
-        yield server
 
 
 @pytest.mark.parametrize(("content", "read"), [(TEXT, TEXT), (f"{TEXT}\n", TEXT), (f"{TEXT}\r\n\r\n", f"{TEXT}\n")])
@@ -65,7 +57,7 @@ def test_a_fit_function_of_r_is_refused_before_anything_is_asked(message_snapsho
 
 
 @pytest.mark.parametrize("backend", ["anthropic", "gemini", "openai"])
-def test_the_requests_of_a_pipeline(keys, tmp_path, backend):
+def test_the_requests_of_a_pipeline(batch_server, tmp_path, backend):
     pipeline = getattr(ps, f"run_{backend}_batch_pipeline")
     pairs = pairs_of(3)
     given = pipeline(pairs, MODELS[backend], batch_input_path=tmp_path / "in.json", interval_seconds=0.01)

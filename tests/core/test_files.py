@@ -65,13 +65,7 @@ def test_texts_and_ids_survive_every_kind_of_file(tmp_path, texts, ids, suffix):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_types_survive(tmp_path, suffix):
     frame = pl.DataFrame(
-        {
-            "ID": ["a", "b"],
-            "whole": [1, None],
-            "real": [0.1, 1e-300],
-            "flag": [True, None],
-            "word": ["x", None],
-        }
+        {"ID": ["a", "b"], "whole": [1, None], "real": [0.1, 1e-300], "flag": [True, None], "word": ["x", None]}
     )
     assert_frame_equal(read_table(write_table(frame, tmp_path / f"t{suffix}")), frame)
 

@@ -134,9 +134,6 @@ def test_a_name_that_could_lead_elsewhere_is_refused_everywhere(
     assert sorted(path.name for path in tmp_path.rglob("*.txt")) == [".hidden.txt", "up.txt"]
 
 
-# Listing.
-
-
 # Registering, saving, removing.
 
 

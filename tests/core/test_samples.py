@@ -235,6 +235,3 @@ def test_other_alphabets_are_refused_and_can_be_named(tmp_path, codec, around, c
 def test_the_ways_in_which_people_write_csv(tmp_path, content):
     frame = ps.read_samples(written(tmp_path, "a.csv", content))
     assert frame.rows() == [("1", "a; b, c", 1.5), ("2", "d", 2.0)]
-
-
-# Folders and what is not there.

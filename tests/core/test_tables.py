@@ -12,13 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from pairscale.core.errors import TableError
-from pairscale.core.tables import (
-    PAIRS,
-    RESULTS,
-    id_text,
-    require_ids,
-    to_frame,
-)
+from pairscale.core.tables import PAIRS, RESULTS, id_text, require_ids, to_frame
 
 ROWS = [{"ID": "a", "n": 1, "x": 0.5}, {"ID": "b", "n": None, "x": 1.5}]
 FRAME = pl.DataFrame(ROWS)

@@ -54,19 +54,14 @@ def test_sixty_essays(class_folder):
     report = ps.inspect_samples(class_folder)
     assert report.samples.height == 60
     assert report.skipped == ()
-    assert report.opening() == [
-        f"60 texts from {class_folder}; ID = file name",
-        "  44 txt",
-        "  10 docx",
-        "  6 pdf",
-    ]
+    assert report.opening() == [f"60 texts from {class_folder}; ID = file name", "  44 txt", "  10 docx", "  6 pdf"]
     assert report.problems() == [
         "note: identical texts: 'p0' = 'p2' = 'p3' = 'p4' = 'p5'",
         "note: p1.pdf: 2 of its pages were skipped: no text layer",
     ]
     assert str(report) == "60 texts: 44 txt, 10 docx, 6 pdf; ID = file name"
     assert report.files.filter(pl.col("pages_without_text") > 0).rows() == [
-        ("p1.pdf", "pdf", True, 45, 3, 2, None, "2 of its pages were skipped: no text layer"),
+        ("p1.pdf", "pdf", True, 45, 3, 2, None, "2 of its pages were skipped: no text layer")
     ]
     assert report.files["read"].all()
 

@@ -95,19 +95,6 @@ def test_a_run_and_its_labels_follow_the_same_rule():
     assert sum(one["n"] for one in found.confusion) == 100
 
 
-def test_a_graded_judge_is_compared_by_hard_verdicts_and_by_rank():
-    rng = np.random.default_rng(6)
-    preferences = rng.random(80)
-    people = ["b" if rng.random() < p else "a" for p in preferences]
-    found = run_of(list(preferences), people, rng.choice(["a", "b"], 80)).agreement("judge", "people")
-    hard = ["b" if p > 0.5 else "a" for p in preferences]
-    assert found.graded == ("judge",)
-    assert found.rate == pytest.approx(np.mean([one == two for one, two in zip(hard, people, strict=True)]))
-    assert 0.2 < found.correlation < 0.9
-    assert any("compared by their hard verdicts" in words for words in found.notices)
-    assert run_of(hard, people, ["a"] * 80).agreement("judge", "people").correlation is None
-
-
 # A file of labels, reported.
 
 

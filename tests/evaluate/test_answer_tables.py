@@ -48,16 +48,6 @@ def test_one_table_holds_both():
     assert (len(result.cases), rate(result)) == (6, 1.0)
 
 
-def test_the_other_functions_that_take_answers():
-    said, other = of("said"), of("other")
-    judge = ps.pairwise_judge(longer, criterion="longer", key="longer")
-    assert rate(ps.evaluate_pairwise(other, said, comparators=[judge])) == 1
-    tasks = [{"task_id": row["task"], "input": "say"} for row in ROWS]
-    assert rate(ps.run_pairwise(tasks, variant_a=other, variant_b=said, comparators=[judge])) == 1
-    assert ps.gate(said, other, judge=longer, fail_if="inconclusive", **ASKING).exit_code != 0
-    assert len(ps.read_outputs(said)) == 6
-
-
 @pytest.mark.parametrize("table", [list, pl.DataFrame, as_pandas])
 def test_one_table_with_the_answers_of_several_is_split_as_its_file_is(message_snapshot, table, tmp_path):
     rows = [{"task_id": row["task"], "model": side, "output": row[side]} for row in ROWS for side in ("other", "said")]
@@ -70,22 +60,3 @@ def test_one_table_with_the_answers_of_several_is_split_as_its_file_is(message_s
     with pytest.raises(InputError) as refused:
         ps.ab(table(third), judge=longer, **ASKING)
     message_snapshot(refused)
-
-
-def test_a_suite_may_be_a_table_with_columns_of_its_own():
-    variants = {"variant_a": lambda task: task.input, "variant_b": lambda task: f"{task.input}, at length"}
-    for tasks in (ROWS, pl.DataFrame(ROWS)):
-        result = ps.ab(tasks, **variants, id_col="task", input_col="other", judge=longer, **ASKING)
-        assert ([case.task_id for case in result.cases][:2], rate(result)) == (["t0", "t1"], 1)
-
-
-def annotations(*pairs):
-    """As AlpacaEval writes them: whose answer each is, in columns of its own."""
-    said = {"base": "base", "gpt": "longer than base", "claude": "by far longer than the others"}
-    return [
-        {
-            "instruction": f"Q{n}", "output_1": said[one], "generator_1": one,
-            "output_2": said[two], "generator_2": two, "preference": 1.0,
-        }
-        for n in range(3) for one, two in pairs
-    ]  # fmt: skip

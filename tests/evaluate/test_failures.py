@@ -1,7 +1,6 @@
 """A variant that fails has not won: the ways to count failures, the bounds, and that every figure uses one rule."""
 
 import asyncio
-import json
 import sys
 import threading
 
@@ -11,7 +10,7 @@ import pytest
 import pairscale as ps
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError
-from pairscale.evaluate.inference.failures import FAILURES, count_failure, count_failures
+from pairscale.evaluate.inference.failures import FAILURES, count_failure
 from pairscale.evaluate.result import PairwiseRunResult
 from pairscale.evaluate.run import NO_ANSWER
 
@@ -152,22 +151,6 @@ def test_both_variants_fail(failures):
     assert found.bounds("longer") == (0.625, 1.0)
 
 
-def test_a_judge_is_shown_no_answer_and_a_judges_failure_stays_no_outcome():
-    seen = []
-
-    def judge(A, B):
-        seen.append({A["text"], B["text"]})
-        if A["task_id"] == "task-0003":
-            raise RuntimeError("no verdict today")
-        return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
-
-    found = compare(n=4, b=[0], failures="shown", comparators=[ps.pairwise_judge(judge, criterion="any", key="k")])
-    assert {NO_ANSWER, "x" * 20} in seen
-    assert [case.winner for case in found.cases] == ["a", "b", "b", None]
-    assert found.counts("k")["error"] == 1
-    assert found.bounds("k") == (pytest.approx(2 / 3), 1.0)
-
-
 @pytest.mark.parametrize(
     ("trace", "why"),
     [
@@ -192,26 +175,6 @@ def test_what_a_failure_is(trace, why):
     found = ps.evaluate_pairwise(ps.InMemoryTraceSource({"t": "x"}), source, comparators=[Longer()], progress=False)
     assert found.cases[0].failed == (None if why is None else "b")
     assert (found.cases[0].length_b is None) == (why is not None)
-
-
-def test_recorded_answers_fail_where_the_output_is_missing(tmp_path):
-    rows = [
-        {"task_id": "t1", "output": None},
-        {"task_id": "t2", "output": float("nan")},
-        {"task_id": "t3", "output": "fine"},
-        {"task_id": "t4", "output": "late", "error": "timeout"},
-        {"task_id": "t5", "output": "  "},
-    ]
-    (tmp_path / "b.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (tmp_path / "a.jsonl").write_text(
-        "".join(json.dumps({**row, "output": "ok", "error": None}) + "\n" for row in rows)
-    )
-    found = ps.ab(
-        tmp_path / "a.jsonl", tmp_path / "b.jsonl", criterion="longer", judge=lambda A, B: {"is_valid": True, "Y": 0.5},
-        progress=False,
-    )  # fmt: skip
-    assert [case.failed for case in found.cases] == ["b", "b", None, "b", "b"]
-    assert found.tally("longer") == (4, 0, 1)
 
 
 def test_the_looks_stop_only_where_every_way_agrees():
@@ -250,25 +213,6 @@ class Other(Longer):
     key = "other"
 
 
-def test_a_run_file_counts_as_asked_each_time(tmp_path):
-    """The same answers, counted in another way; a failed task is tried again."""
-    path, calls = tmp_path / "ab.db", []
-
-    class Agent:
-        async def ask(self, text):
-            calls.append(text)
-            if text in {"Question 1?", "Question 2?"} and len(calls) <= 5:
-                raise TimeoutError
-            return "y" * 30
-
-    options = {"variant_a": answering("x" * 20), "variant_b": Agent(), "run": path, "progress": False}
-    first = ps.run_pairwise(suite_of(5), **options, comparators=[Longer()], concurrency=1)
-    assert first.tally("longer") == (2, 3, 0)
-    again = ps.run_pairwise(suite_of(5), **options, comparators=[Longer()], concurrency=1, failures="excluded")
-    assert calls[5:] == ["Question 1?", "Question 2?"]
-    assert again.tally("longer") == (0, 5, 0)
-
-
 def test_figures_of_variants_are_unknown_where_no_trace_says_them():
     a = ps.InMemoryTraceSource(
         {"t1": ps.Trace("x", tokens=10, cost=0.02, duration_ms=40), "t2": ps.Trace("x", tokens=20)}
@@ -305,29 +249,19 @@ def test_tasks_without_an_answer_of_one_side_stand_in_the_verdict():
     )
 
 
-def test_the_rule_for_tables_is_the_rule_for_cases():
-    rows = [
-        (failed, kind, winner)
-        for failed in (None, "a", "b", "both")
-        for kind, winner in ((Outcome.WIN, "a"), (Outcome.WIN, "b"), (Outcome.TIE, None), (Outcome.ERROR, None))
+def test_the_table_counts_by_the_rule_for_cases():
+    outcomes = ((Outcome.WIN, "a"), (Outcome.WIN, "b"), (Outcome.TIE, "tie"), (Outcome.ERROR, None))
+    rows = [(failed, *one) for failed in (None, "a", "b", "both") for one in outcomes]
+    cases = [
+        ps.PairwiseCase(f"t{n}", "k", winner, "", {}, kind, failed=failed)
+        for n, (failed, kind, winner) in enumerate(rows)
     ]
-    table = pl.DataFrame(
-        [{"failed": failed, "outcome": str(kind), "winner": winner} for failed, kind, winner in rows],
-        schema={"failed": pl.String(), "outcome": pl.String(), "winner": pl.String()},
-    )
+    run = PairwiseRunResult("r", tuple(cases), ("k",), failures="shown")
     for way in FAILURES:
-        counted = count_failures(table, way)
+        counted = run.frame("k", failures=way)
         expected = [count_failure(failed, kind, winner, way) for failed, kind, winner in rows]
         assert counted["outcome"].to_list() == [str(kind) for kind, _ in expected]
         assert counted["winner"].to_list() == [None if winner == "tie" else winner for _, winner in expected]
-
-
-def test_answers_may_be_a_mapping_and_anything_else_is_refused_by_name(message_snapshot):
-    found = ps.evaluate_pairwise({"t1": "x"}, {"t1": "yy"}, comparators=[Longer()], progress=False)
-    assert found.tally("longer") == (0, 1, 0)
-    with pytest.raises(ps.errors.InputError) as refused:
-        ps.evaluate_pairwise({"t1": "x"}, 3, comparators=[Longer()], progress=False)
-    message_snapshot(refused)
 
 
 class Hanging:

@@ -84,31 +84,21 @@ def test_logs_of_inspect_ai():
     assert [(one.task_id, one.repeat, one.missing) for one in found.unmatched if one.task_id == "2"] == [("2", 2, "b")]
 
 
-@pytest.mark.parametrize("name", ["promptfoo.json", "promptfoo.jsonl"])
-def test_promptfoo_holds_several_variants(message_snapshot, name):
-    found = compared(DATA / name, None)
+def test_promptfoo_holds_several_variants():
+    found = compared(DATA / "promptfoo.jsonl", None)
     assert (found.variant_a, found.variant_b) == ("Answer: {{question}}", "Answer at length, please: {{question}}")
     assert found.tally("longer") == (1, 2, 0), "an assertion that was not met is no failure, an error is one"
     assert [case.reasoning for case in found.cases if case.failed] == [f"{found.variant_b} failed: the tool is broken"]
-    with pytest.raises(InputError) as refused:
-        compared(DATA / name, DATA / name)
-    message_snapshot(refused)
-    one, two = found.variant_b, found.variant_a
-    turned = compared(DATA / name, DATA / name, name_a=one, name_b=two)
-    assert turned.tally("longer") == (2, 1, 0)
-    assert len(ps.read_outputs(DATA / name, variant=one)) == 3
+    assert len(ps.read_outputs(DATA / "promptfoo.jsonl", variant=found.variant_b)) == 3
 
 
-def test_folders_of_ag2(caplog):
+def test_folders_of_ag2():
     found = compared(DATA / "ag2_a", DATA / "ag2_b", suite=DATA / "ag2_suite.jsonl")
     assert found.tally("longer") == (1, 2, 0)
     assert [case.reasoning for case in found.cases if case.failed] == ["B failed: the trace has no spans"]
     assert {case.task_id: case.tags for case in found.cases}["capital"] == ("easy",)
     traces = {ref.task_id: trace for ref, trace in loaded(ps.DirectoryTraceSource(DATA / "ag2_a"))}
     assert traces["egg"].output == "In water."
-    saved = ps.PairwiseRunResult.load(DATA / "ag2_saved_run.json")
-    assert saved.counts("longer") == {"win": 2, "tie": 0, "flip": 0, "abstention": 0, "error": 1}
-    assert "1 of its ties are errors" in caplog.text
 
 
 def test_a_suite_is_a_file_a_list_or_one_of_ag2(message_snapshot):
@@ -203,33 +193,21 @@ def test_chat_messages(tmp_path):
     assert [(task.task_id, task.input) for task in ps.Suite.from_file(asked)] == [("r1", "Capital?")]
 
 
-def test_batches(tmp_path):
+def test_results_of_batches_are_read_by_their_columns(tmp_path):
     body = {"choices": [{"message": {"role": "assistant", "content": "Paris."}}], "usage": {"total_tokens": 9}}
     responses = {"object": "response", "output": [{"type": "reasoning", "content": [{"type": "text", "text": "hm"}]},
                             {"type": "message", "content": [{"type": "output_text", "text": "Rome."}]}]}  # fmt: skip
+    failed = {"error": {"message": "too long"}}
     rows = [
-        {"id": "x", "custom_id": "r1", "response": {"status_code": 200, "body": body}, "error": None},
-        {"id": "x", "custom_id": "r2", "response": {"status_code": 200, "body": responses}, "error": None},
-        {"id": "x", "custom_id": "r3", "response": {"status_code": 500, "body": {"error": {}}}, "error": None},
-        {"id": "x", "custom_id": "r4", "response": None, "error": {"code": "batch_expired", "message": "expired"}},
+        {"custom_id": "r1", "response": {"status_code": 200, "body": body}, "error": None},
+        {"custom_id": "r2", "response": {"status_code": 200, "body": responses}, "error": None},
+        {"custom_id": "r3", "response": {"status_code": 400, "body": failed}, "error": None},
+        {"custom_id": "r4", "response": None, "error": {"code": "batch_expired", "message": "expired"}},
     ]
-    found = read_answers(write(tmp_path / "out.jsonl", rows))
-    assert [(one.task_id, one.trace.output) for one in found] == [
-        ("r1", "Paris."),
-        ("r2", "Rome."),
-        ("r3", ""),
-        ("r4", ""),
-    ]
-    assert [one.trace.failure for one in found[2:]] == ['status 500: {"error": {}}', "expired"]
-    content = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Oslo."}]
-    anthropic = [
-        {"custom_id": "r1", "result": {"type": "succeeded", "message": {"role": "assistant", "content": content}}},
-        {"custom_id": "r2", "result": {"type": "errored", "error": {"type": "error", "error": {"message": "no"}}}},
-        {"custom_id": "r3", "result": {"type": "expired"}},
-    ]
-    found = read_answers(write(tmp_path / "claude.jsonl", anthropic))
-    assert [(one.trace.output, one.trace.failure) for one in found] == [
-        ("Oslo.", None), ("", "no"), ("", "the request expired"),
+    named = named_columns("custom_id", None, "response.body")
+    found = read_answers(write(tmp_path / "out.jsonl", rows), named)
+    assert [(one.task_id, one.trace.output, one.trace.failure) for one in found] == [
+        ("r1", "Paris.", None), ("r2", "Rome.", None), ("r3", "", "too long"), ("r4", "", "expired"),
     ]  # fmt: skip
 
 
@@ -263,17 +241,12 @@ def test_traces_of_langfuse_by_their_schema(tmp_path):
     assert [(one.task_id, one.trace.output) for one in named] == [("3", "No.")]
 
 
-def test_phoenix_tables_and_older_attributes(tmp_path):
+def test_tables_of_phoenix(tmp_path):
     phoenix = {"name": "llm", "context.trace_id": "t", "context.span_id": "s", "parent_id": None, "status_code": "OK",
                "start_time": "2026-11-01T00:00:00+00:00", "end_time": "2026-11-01T00:00:01+00:00",
                "attributes.openinference.span.kind": "LLM",
                "attributes.input.value": "Capital?", "attributes.output.value": "Paris."}  # fmt: skip
     found = read_answers(write(tmp_path / "p.jsonl", [phoenix]))
-    assert [(one.trace.metadata["input"], one.trace.output) for one in found] == [("Capital?", "Paris.")]
-    old = {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Capital?",
-           "gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": "Paris."}  # fmt: skip
-    span = {"name": "chat", "context": {"trace_id": "t", "span_id": "s"}, "attributes": old}
-    found = read_answers(write(tmp_path / "o.jsonl", [span]))
     assert [(one.trace.metadata["input"], one.trace.output) for one in found] == [("Capital?", "Paris.")]
 
 
@@ -491,8 +464,6 @@ SHAPES = [
     st.lists(shaped("traceId", "startTime", "input", "output").map(lambda row: {**row, "type": "SPAN"}), min_size=1),
     st.lists(shaped("instruction", "output", "generator"), min_size=1, max_size=3),
     st.lists(shaped("question_id", "choices"), min_size=1, max_size=3),
-    st.lists(shaped("custom_id", "response", "error"), min_size=1, max_size=3),
-    st.lists(shaped("vars", "provider", "promptIdx", "response", "prompt"), min_size=1, max_size=3),
     shaped("eval", "version", "status", "samples").map(lambda log: {**log, "eval": {}}),
     st.lists(shaped("id", "input", "output", "attachments", "error"), max_size=3).map(
         lambda samples: {"eval": {}, "version": 2, "status": "x", "samples": samples}

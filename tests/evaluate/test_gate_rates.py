@@ -15,11 +15,13 @@ from tests.evaluate.gate_simulation import Scenario, drawn, fixed, sequential
 from pairscale.evaluate.inference.cases import Scores
 from pairscale.evaluate.inference.gate import (
     GateRule,
+    RunningVerdict,
     cases_to_decide,
     fixed_bounds,
     log_capital_above,
     log_capital_below,
     shown_by,
+    tasks_to_fail,
     verdict_of_ways,
 )
 from pairscale.evaluate.inference.score import careful_limits, rate_ends, score_limits
@@ -223,6 +225,38 @@ def test_the_simulated_gate_is_the_gate(scenario):
                 break
         assert simulated.verdicts[run] == rule.verdict(look, "loss")
         assert simulated.tasks[run] == at + 1
+
+
+def test_how_many_cases_it_takes():
+    assert [cases_to_decide(0.1, ties=ties) for ties in (0.0, 0.25, 0.5)] == [268, 194, 129]
+    assert [cases_to_decide(0.1, ties=ties, fixed=True) for ties in (0.0, 0.5)] == [162, 87]
+    assert cases_to_decide(0.1, level=0.99) > 268
+    assert cases_to_decide(0.0) is None
+    for margin in (0.05, 0.2):
+        for is_fixed in (False, True):
+            needed = tasks_to_fail(margin, fixed=is_fixed)
+            for n, fails in ((needed - 1, False), (needed, True)):
+                watch = RunningVerdict(margin)
+                for _ in range(n):
+                    watch.update(0.0)
+                if is_fixed:
+                    shown = careful_limits(np.zeros(1), np.zeros(1), np.array([float(n)]), 0.9)[1][0] < 0.5
+                else:
+                    shown = watch.shown.worse
+                assert shown == fails, (margin, is_fixed, n)
+
+
+def test_what_was_ruled_out_stays_outside_the_bounds():
+    watch = RunningVerdict(0.2)
+    for score in [1.0] * 12 + [0.0] * 6:
+        watch.update(score)
+    assert watch.shown.better
+    assert watch.ci[0] >= 0.5
+    watch = RunningVerdict(0.2)
+    for score in [0.0] * 12 + [1.0] * 6:
+        watch.update(score)
+    assert watch.shown.worse
+    assert watch.ci[1] <= 0.5
 
 
 @pytest.mark.slow

@@ -15,7 +15,6 @@ from pairscale.core.errors import InputError, TableError
 from pairscale.evaluate import inference
 from pairscale.evaluate.comparators import majority
 from pairscale.evaluate.inference.sequence import log_capital, split_scores
-from pairscale.judges.base import Verdict
 
 PROBABILITIES = st.floats(0, 1)
 
@@ -100,28 +99,6 @@ def test_both_orders_merge_by_the_mean_and_hard_verdicts_as_ever(when_old, when_
     assert case.probability == pytest.approx(1 - preference)
 
 
-@pytest.mark.parametrize("p", [True, math.nan, 1.5, -1, "0.7"])
-def test_a_p_that_is_none_is_an_error_of_the_case(p):
-    case = judged(lambda first, second: {"is_valid": True, "p": p})
-    assert case.outcome is ps.Outcome.ERROR
-    assert "p (the probability that A is better) must be a number from 0 to 1" in case.reasoning
-
-
-def test_y_and_p_must_say_the_same():
-    assert judged(lambda first, second: {"is_valid": True, "p": 0.9, "Y": 0}).outcome is ps.Outcome.ERROR
-    assert judged(lambda first, second: {"p": 0.9, "Y": 1}).outcome is ps.Outcome.FLIP
-    assert judged(lambda first, second: {"is_valid": False, "p": 0.9}).outcome is ps.Outcome.ABSTENTION
-
-
-def test_a_judge_that_may_sample_the_less_likely_answer_goes_by_its_probability():
-    verdicts = [Verdict.win(1, probability=0.4), Verdict.win(2, probability=0.6)]
-    from pairscale.evaluate.judge import merged_outcome
-
-    found = merged_outcome(["a", "b"], verdicts, "model")
-    assert (found.winner, found.preference) == ("b", pytest.approx(0.6))
-    assert merged_outcome(["a", "b"], verdicts, "model", graded=False).winner == "a"
-
-
 def test_a_panel_has_the_mean_and_is_divided_where_that_contradicts_the_vote():
     votes = [ps.PairwiseOutcome(p) for p in (0.6, 0.7, 0.2)]
     assert majority(votes, {}).preference == pytest.approx(0.5)
@@ -173,7 +150,7 @@ def test_several_cases_of_a_task_widen_the_interval_and_the_standard_error():
     p = rng.beta(2, 2, 30)
     once = inference.win_rate([{"task_id": n, "preference": x} for n, x in enumerate(p)])
     thrice = inference.win_rate([{"task_id": n, "preference": x} for n, x in enumerate(p) for _ in range(3)])
-    assert thrice.effective_n == pytest.approx(30)
+    assert thrice.tasks == 30
     assert thrice.standard_error == pytest.approx(once.standard_error, rel=0.02)
     assert np.ptp(thrice.ci) == pytest.approx(np.ptp(once.ci), rel=0.02)
 
@@ -198,9 +175,7 @@ def test_the_other_figures_take_preferences():
     cases = pl.DataFrame(
         {"task_id": range(80), "preference": p, "tags": [["x"] if n % 2 else ["y"] for n in range(80)]}
     )
-    parts = inference.slices(cases)
-    assert parts.graded
-    assert parts.table.filter(slice="x")["rate"].item() == pytest.approx(p[1::2].mean())
+    assert inference.slices(cases).filter(slice="x")["rate"].item() == pytest.approx(p[1::2].mean())
     human = cases.head(40).select("task_id", preference=pl.Series((p[:40] > 0.5).astype(float)))
     found = inference.corrected_win_rate(cases, human)
     assert found.graded == ("model", "people")
@@ -218,8 +193,7 @@ def test_split_scores_keep_the_mean_and_never_earn_more(scores, mean):
     assert shares.sum() == pytest.approx(len(scores))
     assert shares[0] @ steps == pytest.approx(values.sum())
     assert (shares >= -1e-12).all()
-    doubted = np.array([mean])
-    assert log_capital(doubted, steps, shares)[0] <= log_capital(doubted, values, counts)[0] + 1e-6
+    assert log_capital(mean, steps, shares)[0] <= log_capital(mean, values, counts)[0] + 1e-6
 
 
 # A run: figures, files, sentences.
@@ -238,24 +212,3 @@ def test_preferences_survive_the_run_file_and_the_saved_document(tmp_path):
     assert ps.export(tmp_path / "run.db", tmp_path / "pairs.jsonl", kind="preferences").name == "pairs.jsonl"
     rows = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text("utf-8").splitlines()]
     assert [row["probability"] for row in rows] == pytest.approx([0.9, 2 / 3, 1 - 0.123456789])
-
-
-def test_a_judges_probability_is_found_again(tmp_path):
-    asked = []
-
-    def judge(A, B):
-        asked.append(1)
-        return {"is_valid": True, "p": 0.2 if A["text"] == "old" else 0.9}
-
-    old, new = ps.InMemoryTraceSource({"t": "old"}), ps.InMemoryTraceSource({"t": "new"})
-    comparator = ps.pairwise_judge(ps.FunctionJudge(judge, name="graded"), criterion="better", key="k")
-    runs = [
-        ps.evaluate_pairwise(old, new, comparators=[comparator], run=tmp_path / "run.db", progress=False) for _ in "12"
-    ]
-    assert len(asked) == 2
-    assert [run.cases[0].preference for run in runs] == [pytest.approx(0.85)] * 2
-
-
-def test_a_small_change_of_a_preference_is_no_regression():
-    before, after = graded_run([0.9, 0.6, 0.3]), graded_run([0.85, 0.45, 0.3])
-    assert [change.task_id for change in after.diff(before).regressions] == ["t1"]

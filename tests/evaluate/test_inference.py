@@ -5,12 +5,12 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import beta, norm
+from scipy.stats import beta, norm, t
 from statsmodels.stats.proportion import proportion_confint
 
 from pairscale.core.errors import InputError, TableError
 from pairscale.evaluate.inference import score_of, slices, win_rate
-from pairscale.evaluate.inference.score import _careful_lower, graded_limits, half_share, score_interval
+from pairscale.evaluate.inference.score import IMAGINED, _careful_lower, graded_limits, half_share, score_interval
 
 KINDS = {"b": ("win", "b"), "a": ("win", "a"), "t": ("tie", None), "f": ("flip", None), "-": ("abstention", None),
          "!": ("error", None)}  # fmt: skip
@@ -23,9 +23,6 @@ def cases(letters, tasks=None, **columns):
     rows = [(task, *KINDS[letter]) for task, letter in zip(tasks, letters, strict=True)]
     schema = {"task_id": pl.String, "outcome": pl.String, "winner": pl.String}
     return pl.DataFrame(rows, schema=schema, orient="row").with_columns(**{k: pl.Series(v) for k, v in columns.items()})
-
-
-outcomes = st.text("abtf-!", max_size=40)
 
 
 @st.composite
@@ -44,7 +41,7 @@ def test_a_rate_by_hand():
     assert (result.abstentions, result.errors, result.n, result.tasks) == (1, 2, 11, 11)
     assert result.rate == pytest.approx((6 + 1.5) / 11)
     assert result.used == ("win", "tie", "flip")
-    assert (result.variant, result.interval, result.level, result.effective_n) == ("b", "wilson", 0.95, 11)
+    assert (result.variant, result.interval, result.level, result.tasks) == ("b", "wilson", 0.95, 11)
     decided = win_rate(cases("bbbbbbaattf-!!"), ties="excluded")
     assert (decided.rate, decided.n, decided.used) == (0.75, 8, ("win",))
 
@@ -65,16 +62,16 @@ def test_the_published_interval_of_paired_proportions():
 def test_tasks_with_several_cases_count_once_each():
     """The exact interval where all means are 0, ½ or 1: two of three tasks won are no more than that."""
     result = win_rate(cases("bbbbbbaaa", list("111222333")))
-    assert (result.n, result.tasks, result.effective_n) == (9, 3, 3)
+    assert (result.n, result.tasks) == (9, 3)
     assert result.ci == pytest.approx((beta.ppf(0.025, 2, 2), beta.ppf(0.975, 3, 1)))
     assert "9 cases of 3 tasks: every task counts once" in result.notices[0]
     unequal = win_rate(cases("bbbaab", list("111234")))
-    assert (unequal.rate, unequal.n, unequal.effective_n) == (0.5, 6, 4)
+    assert (unequal.rate, unequal.n, unequal.tasks) == (0.5, 6, 4)
 
 
 def test_one_task_with_many_cases_is_one_case():
     result = win_rate(cases("bbbbab", ["only"] * 6))
-    assert (result.rate, result.effective_n) == (5 / 6, 1)
+    assert (result.rate, result.tasks) == (5 / 6, 1)
     assert result.ci == pytest.approx(score_interval(5 / 6, 0, 1, 0.95))
     assert result.ci[1] - result.ci[0] > 0.7
 
@@ -133,7 +130,7 @@ def test_the_interval_is_within_0_and_1_and_holds_the_rate(data, interval):
     if result.n:
         lower, upper = result.ci
         assert 0 <= lower <= upper <= 1
-        assert 1 <= result.effective_n + 1e-9 <= result.n + 2e-9
+        assert 1 <= result.tasks <= result.n
         assert lower - 1e-9 <= result.rate <= upper + 1e-9
 
 
@@ -144,7 +141,7 @@ def test_the_interval_is_within_0_and_1_and_holds_the_rate(data, interval):
 def test_no_case_is_no_rate(interval):
     for nothing in ([], cases(""), cases("-!!")):
         result = win_rate(nothing, interval=interval)
-        assert (result.rate, result.ci, result.n, result.effective_n) == (None, None, 0, 0)
+        assert (result.rate, result.ci, result.n, result.tasks) == (None, None, 0, 0)
         assert "no win rate" in result.notices[0]
     assert win_rate(cases("tt"), ties="excluded").rate is None
     assert "none of 2 cases is a win" in win_rate(cases("tt"), ties="excluded").notices[0]
@@ -177,19 +174,14 @@ def test_wrong_input_is_refused_by_name(message_snapshot):
 
 def test_slices_by_hand():
     tags = [["x", "y"], ["x"], ["y", "y"], [], ["x"], ["z"]]
-    result = slices(cases("bbat-!", tags=tags))
-    rows = {row["slice"]: row for row in result.table.iter_rows(named=True)}
+    rows = {row["slice"]: row for row in slices(cases("bbat-!", tags=tags)).iter_rows(named=True)}
     assert set(rows) == {"x", "y", "z", None}
     assert (rows["x"]["wins"], rows["x"]["losses"], rows["x"]["abstentions"], rows["x"]["rate"]) == (2, 0, 1, 1)
     assert (rows["y"]["wins"], rows["y"]["losses"], rows["y"]["n"], rows["y"]["rate"]) == (1, 1, 2, 0.5)
     assert (rows[None]["ties"], rows[None]["n"]) == (1, 1)
     assert (rows["z"]["rate"], rows["z"]["lower"], rows["z"]["errors"]) == (None, None, 1)
-    assert (rows["y"]["lower"], rows["y"]["upper"]) == pytest.approx(win_rate(cases("ba")).ci)
     joint = win_rate(cases("ba"), level=1 - 0.05 / 3).ci
-    assert (rows["y"]["joint_lower"], rows["y"]["joint_upper"]) == pytest.approx(joint)
-    assert "3 slices" in result.note
-    assert "14%" in result.note
-    assert result.used == ("win", "tie", "flip")
+    assert (rows["y"]["lower"], rows["y"]["upper"]) == pytest.approx(joint)
 
 
 # Two runs.
@@ -198,6 +190,7 @@ def test_slices_by_hand():
 def test_scores_of_any_kind_have_the_halves_of_their_variance():
     scores = np.array([0, 0.5, 1, 1, 0.5, 0.5, 0])
     assert half_share(np.array([scores.mean()]), np.array([scores.var()]))[0] == pytest.approx(3 / 7)
+    assert half_share(np.array([0.9]), np.array([0.0]))[0] == pytest.approx(0.2)  # of a mean near 1, few can be halves
 
 
 def one_of(*figures):
@@ -209,6 +202,31 @@ def test_the_careful_end_without_ties_is_clopper_and_pearsons():
         lower = _careful_lower(*one_of(wins / 10, 0, 10), 0.95)[0]
         assert lower == pytest.approx(proportion_confint(wins, 10, 0.05, method="beta")[0], abs=1e-9)
     assert _careful_lower(*one_of(0.05, 0.1, 10), 0.95)[0] == 0  # a tie, and no win
+
+
+@pytest.mark.parametrize(("rate", "skewness"), [(0.3, 0.25), (0.3, -0.25), (0.7, 0.0)])
+def test_graded_limits_reach_further_on_the_side_of_the_skewness(rate, skewness):
+    """Number by number: Wilson's interval of as many wins as these scores are worth, with a longer tail where it is."""
+    variance, units = 0.02, 40
+    most = rate * (1 - rate)
+    share = ((units - 1) * variance + IMAGINED * most) / (units - 1 + IMAGINED) / most
+    z = norm.ppf(0.975)
+    worth = units * (z / t.ppf(0.975, units - 1)) ** 2 / share
+    excess = (skewness - (1 - 2 * rate) / (most * units / share) ** 0.5) * (2 * z**2 + 1) / 6
+    wanted = []
+    for side in (-1, 1):
+        reach = z + max(side * excess, 0)
+        lower, upper = proportion_confint(worth * rate, worth, 2 * norm.sf(reach), method="wilson")
+        wanted.append(lower if side < 0 else upper)
+    found = graded_limits(*one_of(rate, variance), units, *one_of(units), 0.95, np.array([skewness]))
+    assert [end[0] for end in found] == pytest.approx(wanted)
+
+
+def test_only_what_is_little_is_noticed():
+    assert list(win_rate(cases("bbbbbbaa")).notices) == []
+    graded = pl.DataFrame({"task_id": [f"t{n}" for n in range(10)], "preference": [0.9, 0.8, 0.2, 0.7, 0.6] * 2})
+    assert "may be too narrow" in str(win_rate(graded).notices)
+    assert list(win_rate(graded, interval="betting").notices) == []
 
 
 def test_graded_limits_of_one_unit_are_wilsons_and_of_two_know_little():

@@ -54,6 +54,15 @@ def slow(model, people):
 @settings(max_examples=60)
 @given(st.integers(0, 10**6), st.integers(3, 40), st.integers(1, 200), st.floats(0, 1))
 def test_it_is_the_slow_version(seed, n, others, agree):
+    require_slow_version(seed, n, others, agree)
+
+
+@pytest.mark.parametrize(("seed", "n", "others", "agree"), [(1, 12, 60, 0.8), (2, 30, 200, 0.95), (3, 40, 90, 0.6)])
+def test_examples_are_the_slow_version(seed, n, others, agree):
+    require_slow_version(seed, n, others, agree)
+
+
+def require_slow_version(seed, n, others, agree):
     model, people = simulated(n, others, agree, seed)
     result = corrected_win_rate(frame(model), frame(people))
     if len(set(people)) == 1:

@@ -212,13 +212,6 @@ def test_labels_of_other_answers_are_an_error(tmp_path):
     assert evaluated(comparator, b=changed).counts("h")["error"] == 40
 
 
-def test_keys_that_are_none(tmp_path):
-    good = {"case_id": "c", "first_variant": "a"}
-    for rows, words in (([good, good], "once for each"), ([{"case_id": "c"}], "of a or b")):
-        with pytest.raises(FileFormatError, match=words):
-            read_key(write(tmp_path / "k.jsonl", rows))
-
-
 # a task without an answer is no case
 outputs = st.text(max_size=30).filter(lambda text: ps.Trace(text).failure is None)
 names = st.text(min_size=1, max_size=12).filter(str.strip)
@@ -323,10 +316,3 @@ def test_other_ways_to_ask():
     assert wrong.counts("h")["error"] == 40
     assert "must be '1', '2' or 'tie'" in wrong.cases[0].reasoning
     assert evaluated(ps.human_pairwise(key="h", ask=lambda *_: None)).counts("h")["abstention"] == 40
-
-
-def test_a_row_that_names_no_case_is_a_problem_of_its_own(tmp_path):
-    rows = [{"case_id": "t::c", "first_variant": "a", "preferred": "1"}, {"first_variant": "b", "preferred": "2"}]
-    labels = ps.read_labels(write(tmp_path / "labels.jsonl", rows))
-    assert labels.table["case_id"].to_list() == ["t::c"]
-    assert labels.problems["row"].to_list() == [2]

@@ -227,28 +227,6 @@ def outcome(name):
     return made.get(name) or ps.PairwiseOutcome(name)
 
 
-@pytest.mark.parametrize(
-    ("votes", "expected"),
-    [
-        ("a a b", "a"),
-        ("b b b", "b"),
-        ("a b", "tie"),
-        ("a b tie", "tie"),
-        ("tie tie a", "tie"),
-        ("flip flip a", "flip"),
-        ("a a error", "a"),
-        ("a error", "a"),
-        ("a error error", "error"),
-        ("a abstention abstention", "abstention"),
-        ("abstention abstention", "abstention"),
-        ("a a b b", "tie"),
-    ],
-)
-def test_majorities(votes, expected):
-    said = majority([outcome(name) for name in votes.split()], {})
-    assert (said.winner or str(said.outcome)) == expected
-
-
 @given(st.lists(st.sampled_from(["a", "b", "tie", "flip", "abstention", "error"]), min_size=1, max_size=7))
 def test_majority_against_the_obvious_count(votes):
     said = majority([outcome(name) for name in votes], {})
@@ -261,24 +239,6 @@ def test_majority_against_the_obvious_count(votes):
     assert (said.winner or str(said.outcome)) == expected
     mirrored = majority([outcome({"a": "b", "b": "a"}.get(name, name)) for name in votes], {})
     assert mirrored.winner == {"a": "b", "b": "a"}.get(said.winner, said.winner)
-
-
-@pytest.mark.parametrize(("retries", "asked", "outcome"), [(0, 2, "error"), (1, 3, "error"), (2, 4, "win")])
-def test_a_passing_error_is_asked_again_also_without_a_run(retries, asked, outcome):
-    busy = ps.Verdict.fail("http_error", "busy", failure="transient", retry_after=0)
-    attempts = []
-
-    class Weak(Slots):
-        async def compare(self, pair):
-            if pair.first["text"] == A.output:
-                attempts.append(pair.attempt)
-                return ps.Verdict.win(1) if len(attempts) == 3 else busy
-            return ps.Verdict.win(2)
-
-    said = compare(ps.pairwise_judge(Weak(), criterion="c", key="k", retries=retries))
-    assert str(said.outcome) == outcome
-    assert attempts == list(range(1, retries + 2))
-    assert len(attempts) + 1 == asked
 
 
 def test_a_panel_keeps_its_members(message_snapshot):
@@ -294,19 +254,6 @@ def test_a_panel_keeps_its_members(message_snapshot):
     with pytest.raises(InputError) as refused:
         ps.pairwise_panel(["lexical"], criterion="c", key="panel")
     message_snapshot(refused)
-
-
-def test_nobody_votes_twice(message_snapshot):
-    with pytest.raises(InputError) as refused:
-        ps.pairwise_panel(["lexical", "lexical"], criterion="c", key="panel")
-    message_snapshot(refused)
-
-
-def test_what_an_answer_says_of_its_task_is_not_shown_against_ones_will():
-    judge = Slots(FIRST, SECOND)
-    told = ps.Trace("x", metadata={"reference": "secret", "tags": ["k"], "trace": "y"})
-    compare(ps.pairwise_judge(judge, criterion="c", key="k", include_reference=False), b=told)
-    assert not {"reference", "tags", "trace"} & (judge.pairs[0].first.keys() | judge.pairs[0].second.keys())
 
 
 def test_an_answer_that_carries_a_verdict_decides_nothing():

@@ -7,7 +7,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.checks.effect import wilson
-from pairscale.core.errors import FileFormatError, InputError, RunsNotComparableError
+from pairscale.core.errors import FileFormatError, InputError
 from pairscale.evaluate.wording import deciding_rate
 
 KINDS = {
@@ -40,15 +40,6 @@ def test_figures_by_hand():
     assert alone.ci == pytest.approx((0.2307, 0.8824), abs=1e-4)
 
 
-def test_a_run_of_errors_has_no_rate():
-    found = result(k="eeexx")
-    assert found.win_rate("k").rate is None
-    assert found.verdict("k") == (
-        "nothing is decided, as no case has a winner; not counted: 2 abstentions (the judge did not choose), 3 errors "
-        "(the judge failed); the judge gave no answer in 5 of 5 cases: look at why, and run it again"
-    )
-
-
 def test_the_directions_of_flips():
     cases = [
         ps.PairwiseCase(f"t{n}", "k", None, "", {"direction": place}, ps.Outcome.FLIP)
@@ -58,69 +49,12 @@ def test_the_directions_of_flips():
     assert found.flip_directions("k") == {"first": 2, "second": 1}
 
 
-FEW = "compare more tasks (about 200 are enough if the better one wins 60 %), or decide by cost"
-NONE = "nothing is decided, as no case has a winner"
-
-
-@pytest.mark.parametrize(
-    ("letters", "words"),
-    [
-        (
-            "b" * 122 + "a" * 78 + "t" * 14 + "f" * 9 + "e" * 2,
-            (
-                "B is better: it won 122 of 200 cases with a winner (61 %; 95 % confidence interval 54 to 67 %); "
-                "not counted: 14 ties, 9 flips (the order of the answers decided), 2 errors (the judge failed); "
-                "B is favoured"
-            ),
-        ),
-        (
-            "a" * 122 + "b" * 78,
-            (
-                "A is better: it won 122 of 200 cases with a winner (61 %; 95 % confidence interval 54 to 67 %); "
-                "A is favoured"
-            ),
-        ),
-        (
-            "ab" * 50 + "t",
-            (
-                "no difference shown: B won 50 of 100 cases with a winner (50 %; 95 % confidence interval 40 to 60 %)"
-                f"; not counted: 1 tie; {FEW}"
-            ),
-        ),
-        (
-            "b",
-            (
-                "no difference shown: B won 1 of 1 case with a winner (100 %; 95 % confidence interval 21 to 100 %); "
-                f"{FEW}"
-            ),
-        ),
-        (
-            "tt",
-            (
-                f"{NONE}; not counted: 2 ties; the judge sees no difference: name a criterion that says more exactly "
-                "what counts, or another judge"
-            ),
-        ),
-        (
-            "ff",
-            (
-                f"{NONE}; not counted: 2 flips (the order of the answers decided); the judge goes by the order of the "
-                "answers: name a better judge"
-            ),
-        ),
-        (
-            "bbba" + "f" * 9,
-            (
-                "no difference shown: B won 3 of 4 cases with a winner (75 %; 95 % confidence interval 30 to 95 %); "
-                "not counted: 9 flips (the order of the answers decided); the judge goes by the order of the answers: "
-                "name a better judge"
-            ),
-        ),
-        ("", f"{NONE}; there is nothing to compare: look at why no task has an answer of both"),
-    ],
-)
-def test_the_verdict_in_words(letters, words):
-    assert result(k=letters).verdict("k") == words
+def test_the_verdict_in_words(message_snapshot):
+    won = "b" * 122 + "a" * 78 + "t" * 14 + "f" * 9 + "e" * 2
+    lost = "a" * 122 + "b" * 78
+    for letters in (won, lost, "ab" * 50 + "t", "b", "bbbb", "tt", "ff", "bbba" + "f" * 9, "eeexx", ""):
+        message_snapshot(result(k=letters).verdict("k"))
+    assert result(k="eeexx").win_rate("k").rate is None
 
 
 def test_agreement_by_hand(caplog):
@@ -141,32 +75,6 @@ def test_agreement_by_hand(caplog):
     assert (none.rate, none.cohen_kappa, none.n, none.left_out) == (None, None, 0, 2)
 
 
-def test_what_has_changed_for_b():
-    before, after = result(k="abttfxaab"), result(k="bbatbeaxb")
-    diff = after.diff(before)
-    assert [(change.task_id, change.before, change.after) for change in diff.regressions] == [("t2", 0.5, 0.0)]
-    assert [(change.task_id, change.after) for change in diff.improvements] == [("t0", 1.0), ("t4", 1.0)]
-    assert diff.unchanged == 4
-    assert [name[0] for name in diff.unanswered] == ["t5", "t7"]
-    assert str(diff) == "1 worse, 2 better, 4 as before, 2 without an answer"
-    assert not after.diff(after).regressions
-
-
-def test_runs_that_are_not_of_the_same_tasks(message_snapshot):
-    long, short = result(k="abab"), result(k="bb")
-    with pytest.raises(RunsNotComparableError) as refused:
-        long.diff(short)
-    message_snapshot(refused)
-    with pytest.raises(RunsNotComparableError) as refused:
-        short.diff(long)
-    message_snapshot(refused)
-    diff = long.diff(short, strict=False)
-    assert (len(diff.regressions), diff.unchanged, len(diff.only_here)) == (1, 1, 2)
-    with pytest.raises(RunsNotComparableError) as refused:
-        long.diff(result(other="ab"), strict=False)
-    message_snapshot(refused)
-
-
 def test_a_saved_run_is_the_same_again(message_snapshot, tmp_path):
     suite = ps.Suite.from_list([{"input": f"q{n}", "tags": ["x"]} for n in range(3)])
     judge = ps.pairwise_judge("lexical", criterion="c", key="k")
@@ -181,6 +89,8 @@ def test_a_saved_run_is_the_same_again(message_snapshot, tmp_path):
     again = ps.PairwiseRunResult.load(path)
     assert again.to_dict() == found.to_dict()
     assert again.cases == found.cases
+    document["cases"][0]["task_digest"] = "of an earlier version"
+    assert ps.PairwiseRunResult.from_dict(document).cases == found.cases
     assert again.verdict("k") == found.verdict("k")
     assert found.save(tmp_path / "own.json") == tmp_path / "own.json"
     with pytest.raises(InputError) as refused:
@@ -195,9 +105,10 @@ def test_a_file_that_is_no_run(tmp_path, content):
         ps.PairwiseRunResult.load(tmp_path / "x.json")
 
 
-def test_a_few_wins_are_not_called_better():
+@pytest.mark.parametrize("sizes", [range(1, 13), pytest.param(range(13, 41), marks=pytest.mark.slow)])
+def test_a_few_wins_are_not_called_better(sizes):
     """Wilson's interval alone would call equal variants different in 12 % of comparisons of four cases."""
-    for n in range(1, 41):
+    for n in sizes:
         called = 0
         for wins in range(n + 1):
             run = result(k="b" * wins + "a" * (n - wins))
@@ -206,7 +117,4 @@ def test_a_few_wins_are_not_called_better():
             assert is_better == (not lower <= 0.5 <= upper), "the verdict and the chart go by one interval"
             called += math.comb(n, wins) * is_better
         assert called / 2**n <= 0.05, n
-    assert result(k="bbbb").verdict("k") == (
-        f"no difference shown: B won 4 of 4 cases with a winner (100 %; 95 % confidence interval 40 to 100 %); {FEW}"
-    )
     assert result(k="bbbbbb").verdict("k").startswith("B is better: it won 6 of 6")

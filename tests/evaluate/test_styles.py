@@ -55,17 +55,12 @@ def test_a_run_names_each_effect_with_an_interval(message_snapshot, result):
     assert all(one.ci[0] <= one.effect <= one.ci[1] for one in found.effects)
     assert found.n == 30
     length = result.length_controlled("c")
-    assert length.control == ("length",)
     assert length.raw_rate == result.win_rate("c").rate
     assert length.rate < length.raw_rate
     assert length.overlap == sum(
         abs(case.length_b - case.length_a) <= (case.length_a + case.length_b) / 8 for case in result.cases
     )
-    for line in (
-        "at equal length, lists: B wins",
-        "effect of lists: ",
-        "note: ",
-    ):
+    for line in ("at equal length, lists: B wins", "note: "):
         assert line in result.summary()
     with pytest.raises(InputError) as refused:
         result.length_controlled("d")
@@ -74,8 +69,7 @@ def test_a_run_names_each_effect_with_an_interval(message_snapshot, result):
 
 def test_a_numeric_column_of_the_answers(result):
     found = result.controlled("c", ["tone"])
-    assert (found.effects[0].mean_a, found.effects[0].mean_b) == (2.0, 4.0)
-    assert found.rate is not None
+    assert (found.differing, found.rate is not None) == (("tone",), True)
 
 
 def test_a_column_that_no_answer_has_is_said_and_nothing_is_lost(result):
@@ -93,44 +87,17 @@ def test_where_one_looked_after_every_case_there_is_no_interval(result):
     assert "interval" not in str(found)
 
 
-def test_a_wrong_control_is_refused_before_anybody_is_asked(message_snapshot, tmp_path):
-    asked = []
-
-    def judge(A, B):
-        asked.append(A)
-        return longer(A, B)
-
-    with pytest.raises(InputError) as refused:
-        ps.ab(*written(tmp_path), criterion="c", judge=judge, control=[""], progress=False)
-    message_snapshot(refused)
-    assert not asked
-
-
-def test_a_failed_variant_has_no_length_and_is_left_out():
-    def fails(task):
-        if "1" in task.input:
-            raise ValueError("one")
-        return "A longer answer."
-
-    suite = ps.Suite.from_list([f"Question {n}" for n in range(4)])
-    run = ps.run_pairwise(suite, variant_a=lambda task: "Short.", variant_b=fails,
-                          comparators=[ps.pairwise_judge(longer, criterion="c", key="c")], progress=False)  # fmt: skip
-    assert [case.length_b for case in run.cases] == [16, None, 16, 16]
-    assert run.length_controlled("c").n == 3
-
-
 def test_there_is_nothing_to_control_for_where_no_answers_differ(tmp_path):
     a, b = ({f"t{n}": word * (n + 1) for n in range(20)} for word in ("yes ", "certainly "))
     result = ps.ab(a, b, criterion="c", judge=longer, control="markdown", progress=False)
     found = result.controlled("c")
     nothing = "no answers differ in headers, lists and bold, so there is nothing to control for"
     assert (found.differing, found.notices, str(found)) == ((), (nothing,), nothing)
-    assert (found.rate, found.ci) == (found.raw_rate, found.raw_ci)
+    assert (found.rate, found.ci) == (found.raw_rate, result.win_rate("c").ci)
     assert f"c: note: {nothing}" in result.summary()
     page = result.report(tmp_path / "ab.html").read_text("utf-8")
     for said in (result.summary(), page):
         assert "at equal headers" not in said.lower()
-        assert "effect of headers" not in said
 
 
 def test_what_a_run_controls_for_is_kept_with_it_and_reported(tmp_path):

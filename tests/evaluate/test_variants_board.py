@@ -1,16 +1,14 @@
 """Which variants can be told apart; and a ranking of variants that comes back from its run file, and its page."""
 
-from itertools import chain, combinations
+from itertools import combinations
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import pairscale as ps
-from pairscale.evaluate.ranking import differences_of, groups_of, saved_variants
-from pairscale.reporting.verbs import kind_of, write_report
+from pairscale.evaluate.ranking import differences_of, saved_variants
+from pairscale.reporting.verbs import kind_of
 
 SUITE = ps.Suite.from_list([f"Question {n}?" for n in range(20)])
 
@@ -45,20 +43,6 @@ def kept(tmp_path_factory):
     return run, ranked(run)
 
 
-@given(st.integers(1, 6), st.data())
-def test_groups_are_all_largest_sets_without_a_shown_difference(n, data):
-    names = [f"v{at}" for at in range(n)]
-    pairs = list(combinations(names, 2))
-    differ = data.draw(st.lists(st.booleans(), min_size=len(pairs), max_size=len(pairs)))
-    schema = {"variant": pl.String, "other": pl.String, "differ": pl.Boolean}
-    rows = [(*pair, known) for pair, known in zip(pairs, differ, strict=True)]
-    apart = {frozenset(pair) for pair, known in zip(pairs, differ, strict=True) if known}
-    sets = chain.from_iterable(combinations(names, size) for size in range(1, n + 1))
-    alike = [set(one) for one in sets if not any(frozenset(pair) in apart for pair in combinations(one, 2))]
-    largest = sorted(tuple(sorted(one)) for one in alike if not any(one < other for other in alike))
-    assert sorted(groups_of(pl.DataFrame(rows, schema=schema, orient="row"), names)) == largest
-
-
 @pytest.mark.slow
 def test_all_differences_hold_together_in_95_of_100_runs():
     """Five equal variants, 60 tasks; with intervals of one difference at a time, a quarter of the runs were wrong."""
@@ -83,7 +67,7 @@ def test_a_ranking_comes_back_from_its_run_file(kept):
     assert back.variants == found.variants
     for key in found.keys:
         assert back.ranking(key).equals(found.ranking(key))
-        assert back.groups(key) == found.groups(key)
+        assert back.alike(key) == found.alike(key)
     assert back.figures == found.figures
     assert found.figures["<b>frail</b>"].failures > 0
     assert found.figures["large"].answers == 20, "each answer counts once, however many pairs it is in"
@@ -98,13 +82,13 @@ def test_a_ranking_comes_back_from_its_run_file(kept):
 @pytest.mark.slow
 def test_the_page_has_board_groups_pairs_and_what_answers_took(message_snapshot, kept, tmp_path):
     run, found = kept
-    page = write_report(run, tmp_path / "v.html").read_text("utf-8")
+    page = ps.report(run, out=tmp_path / "v.html").read_text("utf-8")
     assert "<b>frail</b>" not in page
     assert "&lt;b&gt;frail&lt;/b&gt;" in page
     for words in ("Two by two", "mean tokens", "told apart", "says more", "helps more", "Bradley–Terry"):
         assert words in page
     assert page.count('<th scope="col">against</th>') == 2
-    hidden = write_report(run, tmp_path / "h.html", pseudonyms=True).read_text("utf-8")
+    hidden = ps.report(run, out=tmp_path / "h.html", pseudonyms=True).read_text("utf-8")
     assert "middle &amp; more" not in hidden
     assert "V1" in hidden
     assert found.report(tmp_path / "r.html").exists()

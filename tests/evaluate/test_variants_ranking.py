@@ -166,10 +166,6 @@ def reads_a_global(task):
     return PROMPT
 
 
-def calls_it(task):
-    return reads_a_global(task)
-
-
 class Holder:
     def __init__(self, prompt, client=None):
         self.prompt, self.client = prompt, client

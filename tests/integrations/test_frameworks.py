@@ -88,11 +88,13 @@ def test_a_mean_over_epochs_keeps_its_sample_together():
     assert many.ci[1] - many.ci[0] < 0.35, "as wide as 20 samples with a small spread, not as three epochs of each"
 
 
-def test_a_baseline_that_is_none():
+def test_a_baseline_that_is_none(tmp_path):
+    both = tmp_path / "both.json"
+    both.write_text(json.dumps([{"instruction": "Q?", "output": "x", "generator": name} for name in "ab"]), "utf-8")
     for baseline, words in (
         ({}, "no outputs"),
         (3, "baseline must be a log"),
-        (DATA / "promptfoo.json", "name one of them"),
+        (both, "name one of them"),
     ):
         with pytest.raises(InputError, match=words):
             inspect_ai._Baselines(baseline)

@@ -186,41 +186,6 @@ def test_the_probability_however_the_answer_is_cut(before, p, cut):
     assert probability_of_first(reply, PREFIX) == pytest.approx(p)
 
 
-# Both orders
-
-
-def both(quality, **behaviour):
-    with ProviderSimulator(Behaviour(quality=quality, **({"sharpness": 50} | behaviour))) as server:
-        judge = ps.make_judge(
-            "openai:gpt-4.1",
-            judge_args={
-                "base_url": f"{server.url}/v1",
-                "api_key": "sk-none-needed-0",
-                "both_orders": True,
-                "logprobs": 5,
-                "price": {"input": 1, "output": 1},
-            },
-        )
-        one = ps.make_judge(
-            "openai:gpt-4.1",
-            judge_args={
-                "base_url": f"{server.url}/v1",
-                "api_key": "sk-none-needed-0",
-                "price": {"input": 1, "output": 1},
-            },
-        )
-
-        async def asked():
-            pair = ps.JudgePair({"ID": "a", "text": "first"}, {"ID": "b", "text": "second"}, "a:b#1")
-            try:
-                return await judge.compare(pair), await one.compare(pair)
-            finally:
-                await judge.aclose()
-                await one.aclose()
-
-        return *asyncio.run(asked()), server
-
-
 # The guard
 
 TEMPLATES = ps.list_prompt_templates(include_registered=False)

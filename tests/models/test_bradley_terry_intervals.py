@@ -138,7 +138,7 @@ def on_average(truth: Any, taste: float) -> Any:
             p = float(share @ (1 / (1 + np.exp(truth[two] - truth[one] + np.sqrt(2) * taste * points))) / share.sum())
             rows += [(f"{one:03d}", f"{two:03d}", 1.0, p), (f"{one:03d}", f"{two:03d}", 0.0, 1 - p)]
     table = pl.DataFrame(rows, schema=["object1", "object2", "result", "w"], orient="row")
-    return column(fit_bt_model(table, engine="mle", weights="w", se=False), "theta")
+    return column(fit_bt_model(table, engine="mle", weights="w"), "theta")
 
 
 @pytest.mark.validate

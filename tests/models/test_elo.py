@@ -118,5 +118,5 @@ def test_an_order_is_the_plain_loop(drawn: tuple[int, list[tuple[int, int]], int
 
 @pytest.mark.parametrize("games", [[], won("aa"), [{"ID1": "a", "ID2": "b", "better_id": None}]])
 def test_nothing_to_rate(games: list[dict[str, str]]) -> None:
-    with pytest.raises(FitError, match="rows"):
+    with pytest.raises(FitError, match="no comparison"):
         fit_elo_model(games)

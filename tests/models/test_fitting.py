@@ -9,7 +9,7 @@ from scipy.special import expit
 
 import pairscale as ps
 from pairscale.core.errors import InputError
-from pairscale.core.told import is_told
+from pairscale.core.notices import is_told
 
 
 def _results(seed=1, sd=2.0, n_items=15, n=150, ties=0.0):

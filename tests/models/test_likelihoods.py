@@ -34,6 +34,7 @@ SLOPES = [JudgeParameters(False, position, None, judges=3) for position in (0, 1
 PROBABILITIES = [JudgeParameters(False, position, sd, probabilities=True) for position in (0, 1) for sd in (2.0, None)]
 MODELS = [*WINNERS, *SLOPES, *PROBABILITIES]
 every_model = pytest.mark.parametrize("model", MODELS, ids=str)
+pooled_models = pytest.mark.parametrize("model", [*WINNERS, *PROBABILITIES], ids=str)  # the approximation has no slopes
 
 
 @dataclass
@@ -165,7 +166,7 @@ def test_far_out_the_density_is_the_same_by_another_way(model: JudgeParameters, 
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
 
 
-@every_model
+@pooled_models
 @pytest.mark.parametrize("dense", [True, False])
 def test_the_mode_of_the_approximation_is_that_of_the_density(model: JudgeParameters, dense: bool) -> None:
     cells = cells_of(answers(), model)
@@ -182,14 +183,14 @@ def test_the_mode_of_the_approximation_is_that_of_the_density(model: JudgeParame
     np.testing.assert_allclose(found, gradient[free, 0], atol=1e-9)
 
 
-@every_model
+@pooled_models
 def test_the_matrix_of_the_approximation_is_the_curvature_of_the_density(model: JudgeParameters) -> None:
     cells = cells_of(answers(), model)
     density, target = Density(cells, model), Target(cells, model, dense=True)
     judge, x = target.start(), density.start()
     free = [*range(N), *(density.row[name] for name in model.position_names)]
     x[free] = 0.5 * np.random.default_rng(3).normal(size=(len(free), 1))
-    curvature = target.likelihood.terms(target.predictors(x[free, 0], judge)[0], target.noise(judge)).curvature
+    curvature = target.likelihood.terms(target.predictors(x[free, 0], judge), target.noise(judge)).curvature
     factor = target.factor(np.ones(len(curvature)), judge)
     factor.weight = curvature * cells.times
     Precision.__init__(factor, cells, factor.weight, factor.slope, factor.columns, factor.prior, factor.linear_prior)
@@ -200,7 +201,7 @@ def test_the_matrix_of_the_approximation_is_the_curvature_of_the_density(model: 
         np.testing.assert_allclose(found[at, : at + 1], ((down - up) / 2e-5)[: at + 1], atol=1e-5)
 
 
-@every_model
+@pooled_models
 def test_the_slope_of_the_bound(model: JudgeParameters, monkeypatch: Any) -> None:
     """In the other parameters, by differences; with averages that are all but exact."""
     for likelihood in (Winners, Probabilities):

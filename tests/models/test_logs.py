@@ -10,10 +10,7 @@ import polars as pl
 import pytest
 
 from pairscale.core.errors import InputError
-from pairscale.models.bayes.logs import (
-    ROUND_LOG,
-    summarize_items,
-)
+from pairscale.models.bayes.logs import ROUND_LOG, summarize_items
 
 ITEMS_1 = pl.DataFrame(
     {
@@ -32,15 +29,6 @@ ITEMS_2 = ITEMS_1.with_columns(
     rank_mean=pl.col("rank_mean") + pl.Series([-0.1, 0.0, 0.1]),
 )
 LOGS = {"item_log_list": [ITEMS_1, ITEMS_2]}
-
-
-# The manual's examples
-
-
-# Sorting
-
-
-# Where the logs may be
 
 
 @pytest.mark.parametrize(
@@ -64,16 +52,10 @@ def test_given_item_logs_come_first(posterior: Any) -> None:
     assert summarize_items(None, posterior=posterior)["ID"].to_list() == ["A", "B", "C"]
 
 
-# What is refused
-
-
 def test_no_such_fit(message_snapshot) -> None:
     with pytest.raises(InputError) as refused:
         summarize_items(LOGS, refit=3)
     message_snapshot(refused)
-
-
-# The round log
 
 
 # The columns that the manual lists under adaptive_round_log, group by group; design §10.2 names no others.

@@ -150,12 +150,6 @@ def test_item_log_columns() -> None:
     assert log["rank_mean"].sum() == pytest.approx(10)
 
 
-# Ranks, ties and borders
-
-
-# A posterior
-
-
 def test_reliability_of_the_r_package() -> None:
     golden = json.loads((GOLDEN / "reliability_EAP.json").read_text())
     theta = np.array(golden["input"]["draws"])

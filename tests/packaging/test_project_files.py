@@ -36,6 +36,8 @@ def test_the_workflow_runs_what_must_pass() -> None:
     job = workflow["jobs"]["test"]
     assert workflow["permissions"] == {"contents": "read"}
     versions = job["strategy"]["matrix"]["python"]
+    supported = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if "Python :: 3." in line]
+    assert versions == supported
     assert PROJECT["requires-python"] == f">={min(versions, key=lambda text: int(text.split('.')[1]))}"
     commands = [step["run"] for step in job["steps"] if "run" in step]
     assert commands == ["bash .ci/run", "make docs"]

@@ -12,7 +12,6 @@ from tests.reporting.runs import HOSTILE, ab_run, bias_study, ranking_run
 import pairscale as ps
 from pairscale.judges.human import HumanJudge
 from pairscale.people import Address, serve_questions, serve_run
-from pairscale.reporting.verbs import write_report
 
 pytestmark = pytest.mark.validate
 
@@ -43,8 +42,8 @@ def valid():
 def test_reports(name, make, valid, tmp_path):
     run = tmp_path / "run.db"
     make(run)
-    for number, options in enumerate(({"title": HOSTILE[2]}, {"pseudonyms": True}, {"texts": False})):
-        write_report(run, tmp_path / f"{name}-{number}.html", **options)
+    for number, options in enumerate(({"title": HOSTILE[2]}, {"pseudonyms": True}, {"without_texts": True})):
+        ps.report(run, out=tmp_path / f"{name}-{number}.html", **options)
     valid(tmp_path)
 
 

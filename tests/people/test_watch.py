@@ -35,7 +35,7 @@ def test_it_says_how_the_run_stands(run):
         decided = store.results().filter(ps_win()).height
     tiles = {label: figure for figure, label in moment.tiles}
     assert tiles["decided comparisons"] == f"{decided}"
-    assert tiles["reliability, of 0.9"] == f"{last['reliability']:.3f}"
+    assert tiles["EAP reliability, of 0.9"] == f"{last['reliability']:.3f}"
     assert [name for name, _ in moment.charts] == ["Progress", "Scores so far"]
     assert moment.top[0]["ID"] == HOSTILE
     assert [row["rank"] for row in moment.top] == [1, 2, 3, 4, 5]

@@ -157,6 +157,12 @@ class Concurrent:
 Rule = Callable[[float], float | None]
 
 
+def requests_per_minute(limiter: RateLimiter) -> float | None:
+    """The rate now; None when there is no limit."""
+    rate = limiter._rate(limiter._clock())
+    return None if rate is None else 60 * rate
+
+
 def headers_of(style: str, rule: Rule, wait: float | None, now: float) -> dict[str, str]:
     """The headers of a reply; ``wait`` is None for an answer."""
     headers = {}

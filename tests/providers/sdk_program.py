@@ -160,25 +160,18 @@ def anthropic_batches(client: Any, lines: Path) -> Iterator[str]:
 
 
 def gemini_batches(client: Any, lines: Path) -> Iterator[str]:
-    rows = [json.loads(line) for line in lines.read_text().splitlines()]
+    yield "upload"
+    stored = client.files.upload(file=lines, config={"mime_type": "application/jsonl", "display_name": "key"})
     yield "create"
-    source = [{"contents": row["request"]["contents"], "config": {"temperature": 0},
-               "metadata": {"key": row["key"]}} for row in rows]  # fmt: skip
-    made = client.batches.create(model="gemini-2.0-flash", src=source, config={"display_name": "key"})
+    made = client.batches.create(model="gemini-2.0-flash", src=stored.name, config={"display_name": "key"})
     yield "list"
     list(client.batches.list(config={"page_size": 100}))
     yield "retrieve"
-    client.batches.get(name=made.name)
+    done = client.batches.get(name=made.name)
+    yield "results"
+    client.files.download(file=done.dest.file_name)
     yield "cancel"
     client.batches.cancel(name=made.name)
-    yield "file upload"
-    stored = client.files.upload(file=lines, config={"mime_type": "application/jsonl", "display_name": "key"})
-    yield "file create"
-    made = client.batches.create(model="gemini-2.0-flash", src=stored.name, config={"display_name": "key"})
-    yield "file retrieve"
-    done = client.batches.get(name=made.name)
-    yield "file results"
-    client.files.download(file=done.dest.file_name)
 
 
 def together_batches(client: Any, lines: Path) -> Iterator[str]:

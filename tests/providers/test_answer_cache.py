@@ -10,10 +10,7 @@ from hypothesis import strategies as st
 from tests.providers.careless import CarelessSimulator
 
 import pairscale as ps
-from pairscale.providers.cache import (
-    AnswerCache,
-    cache_file,
-)
+from pairscale.providers.cache import AnswerCache, cache_file
 from pairscale.testing import Behaviour, ProviderSimulator
 
 KEY = "pl4nted-Zebra_9817236450-key"
@@ -125,9 +122,7 @@ def test_by_itself_only_what_is_deterministic_is_kept(provider, model, settings,
 
 
 def test_neither_keys_nor_prompts_are_in_the_file():
-    with CarelessSimulator(
-        Behaviour(thoughts="I thought."),
-    ) as server:
+    with CarelessSimulator(Behaviour(thoughts="I thought.")) as server:
         judged(server, headers={"X-Team-Token": f"team-{KEY}"})
     files = [path for path in cache_file().parent.iterdir() if path.is_file()]
     written = b"".join(path.read_bytes() for path in files)
@@ -207,6 +202,3 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=6,
 )
-
-
-# The command

@@ -94,8 +94,7 @@ class _Saying:
 
 
 @pytest.mark.parametrize("provider", ["openai", "gemini", "together"])
-def test_an_upload_that_gets_no_name_may_pass(message_snapshot, provider, tmp_path, monkeypatch):
-    monkeypatch.setattr("pairscale.providers.gemini._INLINE", 0)
+def test_an_upload_that_gets_no_name_may_pass(message_snapshot, provider, tmp_path):
     path = tmp_path / "requests.jsonl"
     path.write_text("{}\n", "utf-8")
     draft = Draft("k", "m", "/v1/chat/completions", path, 1, 0.0)

@@ -49,16 +49,7 @@ def test_any_document_is_a_line_or_none(provider, document, tmp_path_factory):
         assert line.kind == "succeeded" or line.error
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        "[" * 100_000,
-        '{"custom_id": ' + "9" * 5_000 + "}",
-        "nonsense",
-        '"text"',
-        "\x00",
-    ],
-)
+@pytest.mark.parametrize("raw", ["[" * 100_000, '{"custom_id": ' + "9" * 5_000 + "}", "nonsense", '"text"', "\x00"])
 def test_lines_that_are_hard_to_read(raw, tmp_path):
     path = tmp_path / "results.jsonl"
     path.write_text(f"{raw}\n", "utf-8")

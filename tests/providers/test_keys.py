@@ -247,9 +247,6 @@ def test_a_key_on_the_command_line_is_refused(given, capsys):
     assert PLANTED not in out + err
 
 
-# Where keys come from
-
-
 # Redaction
 
 
@@ -287,9 +284,7 @@ def test_a_key_that_is_not_accepted_is_not_shown(tmp_path):
             return verdict, told(error)
         raise AssertionError
 
-    with CarelessSimulator(
-        keys=["another"],
-    ) as server:
+    with CarelessSimulator(keys=["another"]) as server:
         verdict, shown = asyncio.run(scene())
     assert verdict.failure == "judge"
     assert PLANTED not in repr(verdict) + str(verdict.raw_response)

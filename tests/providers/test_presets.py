@@ -13,14 +13,7 @@ from tests.providers.recorder import Recorder
 import pairscale as ps
 from pairscale.core.errors import InputError
 from pairscale.providers.base import LLMRequest
-from pairscale.providers.catalog import (
-    PROVIDERS,
-    add_rows,
-    capabilities,
-    own_file,
-    presets,
-    provider_named,
-)
+from pairscale.providers.catalog import PROVIDERS, add_rows, capabilities, own_file, presets, provider_named
 from pairscale.providers.client import LLMClient, ProviderError, base_url_of
 
 NAMES = (

@@ -19,21 +19,6 @@ from pairscale.core.errors import InputError
 from pairscale.providers.base import LLMRequest
 from pairscale.providers.catalog import bundled, provider_named
 
-# --- OpenAI ---------------------------------------------------------------------------------------------------------
-
-
-# --- Anthropic ------------------------------------------------------------------------------------------------------
-
-
-# --- Gemini ---------------------------------------------------------------------------------------------------------
-
-
-# --- Together -------------------------------------------------------------------------------------------------------
-
-
-# --- Ollama ---------------------------------------------------------------------------------------------------------
-
-
 # --- the manual -----------------------------------------------------------------------------------------------------
 
 EFFORT_LOST = "the manual loses the effort on chat completions; they take reasoning_effort now"
@@ -51,11 +36,7 @@ DIFFERENCES: dict[tuple[str, str], str] = {
     ("gemini", "gemini-2.5-flash minimal"): "Gemini 2.5 takes a budget, so that minimal is one, and no error",
     ("gemini", "gemini-3-pro-preview 128"): "a budget that is not taken is an error, never left out in silence",
 }
-NAMES = {
-    "thinking_budget_tokens": "thinking_budget",
-    "max_output_tokens": "max_tokens",
-    "thinking_level": "reasoning",
-}
+NAMES = {"thinking_budget_tokens": "thinking_budget", "max_output_tokens": "max_tokens", "thinking_level": "reasoning"}
 IGNORED = {"request_id_prefix", "custom_id_prefix"}
 
 

@@ -201,9 +201,7 @@ def test_gemini_reply_is_what_the_sdk_reads():
         ],
     }
     body = content(
-        {"text": "my thoughts", "thought": True},
-        {"text": TAG, "thoughtSignature": "c2ln"},
-        logprobsResult=result,
+        {"text": "my thoughts", "thought": True}, {"text": TAG, "thoughtSignature": "c2ln"}, logprobsResult=result
     )
     sdk = GenerateContentResponse.model_validate(body)
     reply = read("gemini", body, "gemini-3-flash-preview")

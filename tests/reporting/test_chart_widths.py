@@ -42,7 +42,7 @@ def reports(tmp_path_factory):
             store.answer(person, store.next(person).question_id, "1")
     texts = ps.example_writing_samples
     ps.rank(texts, judge="lexical", run=folder / "adaptive.db", seed=1, fit="laplace", progress="none")
-    written = {kind: write_report(folder / f"{kind}.db") for kind in ("ranking", "bias", "ab", "labels", "adaptive")}
+    written = {kind: ps.report(folder / f"{kind}.db") for kind in ("ranking", "bias", "ab", "labels", "adaptive")}
     for name, ids in (("long", LONG), ("200 texts", [f"T{at:03}" for at in range(200)])):
         written[name] = write_report(fit_of(ids), folder / f"{name}.html")
     written["900 texts"] = write_report(fit_of([f"T{at:03}" for at in range(900)]), folder / "900.html")

@@ -13,7 +13,6 @@ import polars as pl
 import pytest
 
 import pairscale as ps
-from pairscale.checks.published import OTHER_WORDINGS
 from pairscale.core.errors import FileFormatError, InputError, MissingExtraError
 from pairscale.models.likelihood import outcome_probabilities
 from pairscale.reporting import vega
@@ -87,8 +86,6 @@ def test_ranks_of_a_fit_with_and_without_their_intervals(fit):
     rows = fit.theta.select(pl.col("rank", "rank_lower", "rank_upper").cast(float)).rows()
     for one in (fit, ps.fit_bt_model(table)):
         assert list(figures_of(FIGURES["ranks"](one).pictures[0]).values()) == rows
-    with pytest.raises(InputError, match="not EloFit"):
-        FIGURES["ranks"](ps.fit_elo_model(table, seed=1))
 
 
 def test_parts_have_a_picture_each():
@@ -120,14 +117,6 @@ def cells_of(figure):
     return {(picture.y.names[row["y"]], picture.x.names[row["x"]]): row["share"] for row in picture.marks[0].rows}
 
 
-def test_shares_of_comparisons():
-    table = pl.DataFrame({"ID1": list("aaab"), "ID2": list("bbbc"), "better_id": ["a", "a", "b", "b"]})
-    table = pl.concat([table, pl.DataFrame({"ID1": ["a"], "ID2": ["c"], "better_id": [None]})])
-    assert cells_of(FIGURES["wins"](table)) == {
-        ("a", "b"): 0.6667, ("b", "a"): 0.3333, ("b", "c"): 1, ("c", "b"): 0,
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize("ties", ["drop", "davidson"])
 def test_fitted_probabilities_are_those_of_the_fit(ties):
     table = results(numbered(5)).with_columns(outcome=pl.lit("winner"))
@@ -141,38 +130,8 @@ def test_fitted_probabilities_are_those_of_the_fit(ties):
 
 def test_too_many_items_for_a_heat_map(message_snapshot):
     with pytest.raises(InputError) as refused:
-        FIGURES["wins"](ps.fit_bt_model(results(numbered(121)), se=False))
+        FIGURES["wins"](ps.fit_bt_model(results(numbered(121))))
     message_snapshot(refused)
-
-
-# Studies
-
-
-@pytest.fixture(scope="module")
-def study():
-    pairs = ps.make_pairs(ps.synthetic_essays(6, seed=1))
-    swayed = {
-        name: lambda template, by=by: ps.SimulatedJudge("theta_true", bias=by) for name, by in (("a", 0), ("b", 3))
-    }
-    return ps.template_study(pairs, templates=["weigh"], judge=swayed, progress=False)
-
-
-def test_a_study_beside_the_published_one(study):
-    published = ps.published_template_study()
-    figure = FIGURES["templates"](study, published)
-    own, *others = figure.pictures
-    assert own.heading == "weigh"
-    assert [one.heading for one in others] == [f"{name} (published)" for name in published.ranking["template_id"]]
-    assert any(OTHER_WORDINGS in note for note in figure.notes)
-    assert not any(OTHER_WORDINGS in note for note in FIGURES["templates"](study).notes)
-    known = study.table.row(by_predicate=pl.col("judge") == "b", named=True)
-    point = next(row for row in dots_of(own) if row["tip"].startswith("b:"))
-    assert (point["x"], point["y"], point["x_high"]) == tuple(
-        known[name] for name in ("prop_pos1", "prop_consistent", "pos1_upper")
-    )
-    assert sum(len(dots_of(one)) for one in others) == 75
-    with pytest.raises(InputError, match="nothing to draw"):
-        ps.published_default_template().plot()
 
 
 # Pictures
@@ -235,8 +194,8 @@ def test_ticks_are_few_round_and_within_the_axis(low, high):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", vega.CHART_SUFFIXES)
-def test_every_kind_of_file(fit, study, tmp_path, suffix):
-    charts = [(fit, "scores"), (fit, "ranks"), (fit, "wins"), (study, "templates")]
+def test_every_kind_of_file(fit, tmp_path, suffix):
+    charts = [(fit, "scores"), (fit, "ranks"), (fit, "wins")]
     if suffix == ".html":  # seconds each
         charts = charts[:1]
     for at, (source, kind) in enumerate(charts):
@@ -250,7 +209,7 @@ def test_every_kind_of_file(fit, study, tmp_path, suffix):
         if suffix == ".svg":
             root = ET.fromstring(path.read_text("utf-8"))
             shown = {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}
-            assert shown >= ({"weigh"} if at == 3 else set(fit.theta["ID"]))
+            assert shown >= set(fit.theta["ID"])
     assert len(list(tmp_path.iterdir())) == len(charts)
 
 
@@ -268,10 +227,9 @@ def test_the_look_of_a_chart(fit, tmp_path):
 
 @pytest.mark.slow
 def test_a_page_holds_all_it_needs_and_ids_are_text(tmp_path):
-    table = results(HOSTILE)
-    fit = ps.fit_bt_model(table, rank_intervals=True)
-    for kind, source in (("scores", fit), ("wins", table)):
-        plot(source, kind, tmp_path / "chart.html", title="<b>&")
+    fit = ps.fit_bt_model(results(HOSTILE), rank_intervals=True)
+    for kind in ("scores", "wins"):
+        plot(fit, kind, tmp_path / "chart.html", title="<b>&")
         page = (tmp_path / "chart.html").read_text("utf-8")
         assert re.findall(r"<(?:script|link|img|iframe)[^>]*\b(?:src|href)\s*=\s*[\"']?https?:", page) == []
         assert not re.search(r"cdn|jsdelivr|unpkg", page, re.IGNORECASE)
@@ -279,7 +237,7 @@ def test_a_page_holds_all_it_needs_and_ids_are_text(tmp_path):
         assert page.count("</script>") == 3  # the chart, the libraries, and the call
         assert "<b>" not in page
         assert json.loads(re.search(r'id="spec">(.*?)</script>', page, re.DOTALL)[1])["title"]["text"] == ["<b>&"]
-        plot(source, kind, tmp_path / "chart.svg")
+        plot(fit, kind, tmp_path / "chart.svg")
         root = ET.fromstring((tmp_path / "chart.svg").read_text("utf-8"))
         assert not [element for element in root.iter() if element.tag.endswith(("script", "image"))]
 

@@ -76,7 +76,7 @@ def test_every_form_is_reported_and_exported_as_it_is_fitted(name):
     require_valid(source)
     assert "Judged by ann and bob" in source
     items = pl.read_csv(ps.report(path, out="items.csv"))
-    assert dict(items.select("ID", "score").rows()) == pytest.approx(dict(theta.rows()))
+    assert dict(items.select("ID", "theta").rows()) == pytest.approx(dict(theta.rows()))
     again = ps.fit(ps.export(path, "again.csv"))
     assert dict(again.theta.select("ID", "theta").rows()) == pytest.approx(dict(theta.rows()))
     said = "not known: the results do not say who stood first" in source

@@ -16,7 +16,7 @@ import pairscale as ps
 from pairscale.core.errors import InputError
 from pairscale.people import LabelStore, read_cases
 from pairscale.reporting.ranking import _attention, items_so_far
-from pairscale.reporting.verbs import report_of_run, write_report
+from pairscale.reporting.verbs import report_of_run
 from pairscale.store.runfile import RunFile
 
 HOSTILE = (
@@ -49,7 +49,7 @@ def hostile(tmp_path):
 
 
 def test_hostile_ids_and_texts_stay_text(hostile):
-    source = write_report(hostile, title="<i>Which?</i>").read_text("utf-8")
+    source = ps.report(hostile, title="<i>Which?</i>").read_text("utf-8")
     require_valid(source)
     assert source.count("<script") == 2  # the texts, and our own
     assert "<i>" not in source
@@ -60,7 +60,7 @@ def test_hostile_ids_and_texts_stay_text(hostile):
 
 
 def test_nothing_is_loaded_and_only_our_script_may_run(hostile):
-    source = write_report(hostile).read_text("utf-8")
+    source = ps.report(hostile).read_text("utf-8")
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', source)[1]
     assert policy.startswith("default-src 'none'")
     assert "unsafe" not in policy
@@ -73,14 +73,14 @@ def test_the_table_is_the_last_refit(adaptive):
         table = report_of_run(store).table
         last = store.read_log("item_log")[-1]["columns"]
     scores = dict(zip(last["ID"], last["theta_mean"], strict=True))
-    assert dict(table.select("ID", "score").iter_rows()) == scores
+    assert dict(table.select("ID", "theta").iter_rows()) == scores
     assert table["score"].is_sorted(descending=True)
     assert table["wins"].sum() * 2 == table["comparisons"].sum()
 
 
 @pytest.mark.slow
 def test_the_lines_say_their_figures(adaptive, tmp_path):
-    page = require_valid(write_report(adaptive, tmp_path / "r.html").read_text("utf-8"))
+    page = require_valid(ps.report(adaptive, out=tmp_path / "r.html").read_text("utf-8"))
     with ps.open_run(adaptive) as store:
         refits = store.read_log("round_log")
     assert f"reliability {refits[-1]['reliability_EAP']:.2f}" in " ".join(page.texts["title"])
@@ -129,7 +129,7 @@ def test_repeated_answers_are_held_against_each_other(tmp_path):
 
 
 def test_a_page_to_share_holds_no_text_and_no_name(hostile, tmp_path):
-    path = write_report(hostile, tmp_path / "share.html", texts=False, pseudonyms=True)
+    path = ps.report(hostile, out=tmp_path / "share.html", without_texts=True, pseudonyms=True)
     source = path.read_text("utf-8")
     from html import escape
 
@@ -236,7 +236,7 @@ def test_the_cost_is_that_of_the_judge_who_is_reported(two_judges):
         other = report_of_run(store, condition=store.get_meta("adaptive_condition")).spending
     assert costs == [3, 3]
     assert "dear-1" not in other["model"].to_list()
-    page = write_report(run, run.with_suffix(".html"), condition_id=dear).read_text("utf-8")
+    page = ps.report(run, out=run.with_suffix(".html"), condition=dear).read_text("utf-8")
     assert "$3.0000 in all, $500.00 per thousand results." in page
 
 
@@ -287,14 +287,14 @@ def test_two_thousand_texts_fit_into_five_megabytes(tmp_path):
 
     run = tmp_path / "run.db"
     ps.submit_pairs(pl.concat([chain, ends]), ps.FunctionJudge(judge, name="longer"), run=run, progress=False)
-    path = write_report(run)
+    path = ps.report(run)
     source = path.read_text("utf-8")
     require_valid(source)
     shown = unpacked(source)
     assert sorted(shown["texts"]) == sorted(essays["text"])
     assert len(shown["answers"]) == 2000
     assert path.stat().st_size < 5_000_000
-    assert write_report(run, tmp_path / "lively.html", interactive=True).stat().st_size < 5_000_000
+    assert ps.report(run, out=tmp_path / "lively.html", interactive=True).stat().st_size < 5_000_000
 
 
 def test_labels_of_people_have_a_section(tmp_path):
@@ -312,7 +312,7 @@ def test_labels_of_people_have_a_section(tmp_path):
                     store.answer(person, asked.question_id, first)
     table = ps.agreement(run, unit="case_id", rater="labeller", label="preferred").table
     alpha = table.filter(statistic="krippendorff_alpha")["estimate"].item()
-    source = write_report(run).read_text("utf-8")
+    source = ps.report(run).read_text("utf-8")
     require_valid(source)
     assert "Labels by people" in source
     assert "11 of 12 labels of 6 cases are in the run file." in source
@@ -321,7 +321,7 @@ def test_labels_of_people_have_a_section(tmp_path):
         r"<tr><td>(.*?)</td><td class=\"n\">(\d+)</td><td class=\"n\">(\d+)</td><td class=\"n\">(\d+)</td></tr>", source
     )
     assert cells == [("&lt;b&gt;ann&lt;/b&gt;", "6", "0", "0"), ("bob", "5", "1", "1")]
-    shared = write_report(run, tmp_path / "shared.html", pseudonyms=True).read_text("utf-8")
+    shared = ps.report(run, out=tmp_path / "shared.html", pseudonyms=True).read_text("utf-8")
     assert "bob" not in shared
     assert "L1</td>" in shared
 
@@ -331,7 +331,7 @@ def test_a_run_with_nothing_but_labels(message_snapshot, tmp_path, monkeypatch):
     ps.make_pairs(ps.synthetic_essays(3, seed=1)).write_csv(tmp_path / "pairs.csv")
     LabelStore(run, read_cases(tmp_path / "pairs.csv")).close()
     with pytest.raises(InputError) as refused:
-        write_report(run)
+        ps.report(run)
     message_snapshot(refused)
     monkeypatch.setattr("sys.stdin", io.StringIO("1\n2\n1\n"))
     ps.label(tmp_path / "pairs.csv", labellers="ann", terminal=True)

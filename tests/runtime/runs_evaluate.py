@@ -148,7 +148,7 @@ def ab_model_judge(folder: Path) -> Tables:
 
 @recorded
 def ab_several_variants(folder: Path) -> Tables:
-    """A ranking of four variants, all cases and a sample of them; one variant raises now and then."""
+    """A ranking of four variants; one of them raises now and then."""
     suite, run = ab.suite_of(TASKS), folder / "run.db"
 
     def shaky(task: Any) -> Any:
@@ -158,12 +158,10 @@ def ab_several_variants(folder: Path) -> Tables:
 
     variants = {"low": skilled(-0.5), "mid": skilled(0.0), "shaky": shaky, "high": skilled(1.5)}
     judges = [ab.by_judge(call.simulated(bias=0.5, seed=6), "skill"), Shorter()]
-    tables: Tables = {}
-    for name, n_pairs in (("sample", 30), ("all", None)):
-        done = ab.rank_variants(suite, variants, judges, concurrency=4, n_pairs=n_pairs, run=run, seed=2)
-        for key in done.keys:
-            tables[f"{name}_{key}_ranking"] = done.ranking(key)
-        tables[f"{name}_facts"] = {"cost": done.cost, "stopped": done.stopped}
-        for (a, b), found in done.results.items():
-            tables[f"{name}_{a}_{b}"] = [ab.case_row(case) for case in found.cases]
+    done = ab.rank_variants(suite, variants, judges, concurrency=4, run=run, seed=2)
+    tables: Tables = {"all_facts": {"cost": done.cost, "stopped": done.stopped}}
+    for key in done.keys:
+        tables[f"all_{key}_ranking"] = done.ranking(key)
+    for (a, b), found in done.results.items():
+        tables[f"all_{a}_{b}"] = [ab.case_row(case) for case in found.cases]
     return tables

@@ -53,21 +53,6 @@ def test_no_answer_in_time_is_an_error_that_may_pass():
     assert values["latency_s"] >= 0.05
 
 
-@pytest.mark.parametrize("timeout", [None, 30])
-def test_an_interruption_is_left_alone(timeout):
-    async def answer(pair):
-        await asyncio.sleep(60)
-
-    async def interrupted():
-        task = asyncio.create_task(ask_once(Judge(answer), PAIR, timeout and TimeLimit(timeout)))
-        await asyncio.sleep(0.02)
-        task.cancel()
-        await task
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(interrupted())
-
-
 def test_a_reply_that_json_cannot_hold_is_kept_as_text(tmp_path):
     loop = []
     loop.append(loop)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale import Verdict
-from pairscale.core.errors import JudgeError
-from pairscale.runtime import Budget, BudgetExceeded, max_cost_of
+from pairscale.core.errors import InputError, JudgeError
+from pairscale.runtime import Budget, BudgetExceeded, max_cost_of, record_prices, recorded_prices, require_prices
 
 PAIR = ps.JudgePair({"ID": "a", "text": "one"}, {"ID": "b", "text": "two"})
 
@@ -169,3 +169,51 @@ def test_without_a_limit_or_with_a_bound_or_without_an_answer_a_cost_need_not_be
 
 
 # A model without a known price
+
+
+class Quoted:
+    """A judge that says what a question may cost at most."""
+
+    condition = ps.Condition("quoted")
+
+    def __init__(self, price):
+        self.price_of_all = price
+
+    def max_cost_of(self, pair):
+        return self.price_of_all
+
+    async def compare(self, pair):
+        return Verdict.win(1)
+
+
+class Silent:
+    condition = ps.Condition("silent")
+
+    async def compare(self, pair):
+        return Verdict.win(1)
+
+
+def test_only_a_judge_that_says_that_its_price_is_unknown_is_refused_under_a_limit(caplog):
+    require_prices([Silent(), Quoted(0.0), Quoted(0.5)], 1.0)
+    with pytest.raises(InputError, match="needs the price of quoted"):
+        require_prices([Silent(), Quoted(None)], 1.0)
+    assert caplog.text == ""
+    require_prices([Quoted(None), Quoted(None)], None)
+    assert caplog.text.count("the price of quoted is not known") == 1
+
+
+def test_another_question_may_be_asked_without_a_limit_or_below_it():
+    assert Budget(None).may_ask("judge", 5.0)
+    assert Budget(6.0).may_ask("judge", 5.0)
+    assert not Budget(4.0).may_ask("judge", 5.0)
+
+
+def test_the_prices_behind_costs_are_kept_once(tmp_path):
+    judge = ps.make_judge("openai:gpt-4.1", judge_args={"api_key": "sk-0123456789abcdef"})
+    with ps.open_run(tmp_path / "run.db", write=True) as store:
+        record_prices(store, [Silent()])
+        assert recorded_prices(store) == ""
+        for _ in range(2):
+            record_prices(store, [judge])
+        assert [row["model"] for row in store.get_meta("prices")] == ["gpt-4.1"]
+        assert recorded_prices(store) != ""

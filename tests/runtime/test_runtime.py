@@ -8,16 +8,8 @@ from typing import Any
 import pytest
 
 import pairscale as ps
-from pairscale.runtime import RunOptions, Wait
-from tests.runtime.sources import (
-    BOTH,
-    Answer,
-    Judge,
-    Listed,
-    opened,
-    pairs_of,
-    run_with,
-)
+from pairscale.runtime import Wait
+from tests.runtime.sources import BOTH, Answer, Judge, Listed, opened, pairs_of, run_with
 
 # Asking
 
@@ -160,12 +152,3 @@ def test_after_the_deadline_nothing_is_asked_and_what_is_open_is_waited_for(jour
         assert raised is None
         assert (runtime.stopped, len(judge.asked), len(source.taken)) == ("max_minutes", 4, 4)
         assert store.results().height == 4
-
-
-# Options
-
-
-def test_the_defaults_of_every_function_that_asks():
-    options = RunOptions()
-    assert (options.concurrency, options.retries, options.retry_wait) == (8, 3, 1.0)
-    assert (options.timeout, options.max_cost) == (300.0, None)

@@ -8,45 +8,8 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import InputError, JudgeError
-from pairscale.runtime import Budget, Runtime
-from tests.runtime.sources import (
-    BOTH,
-    BUSY,
-    WRONG_KEY,
-    Answer,
-    Judge,
-    Priced,
-    opened,
-    pairs_of,
-    run_with,
-)
-
-# Transient failures
-
-
-def test_retry_after_is_waited_for_and_else_the_wait_doubles(monkeypatch):
-    waits = []
-
-    async def stopped_within(_self, seconds):
-        waits.append(seconds)
-        return False
-
-    monkeypatch.setattr(Runtime, "_stopped_within", stopped_within)
-    replies = [BUSY, ps.Verdict.fail("http_error", "503", failure="transient"), None]
-    replies[2] = ps.Verdict.fail("http_error", "503", failure="transient", retry_after=7.0)
-
-    async def answer(pair):
-        return replies[pair.attempt - 1] if pair.attempt <= 3 else ps.Verdict.win(1)
-
-    with opened() as store:
-        run_with(answer, pairs_of(1), store, retry_wait=2.0)
-    assert waits[0] == 0.0
-    assert 4.0 <= waits[1] <= 5.0
-    assert 7.0 <= waits[2] <= 8.75
-
-
-# Failures of a question
-
+from pairscale.runtime import Budget
+from tests.runtime.sources import BOTH, WRONG_KEY, Answer, Judge, Priced, opened, pairs_of, run_with
 
 # Failures of the judge
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from scipy.stats import t
 
-from pairscale.models.correlations import spearman
+from pairscale.models.reliability import spearman
 from pairscale.simulation.run import MapEstimate, simulate_run
 
 GOLDEN = Path(__file__).parents[1] / "golden/adaptive"

@@ -10,8 +10,7 @@ from dataclasses import replace
 import pytest
 
 import pairscale as ps
-from pairscale.core.errors import InputError, StoreConnectionError, StoreFullError
-from pairscale.store import policies
+from pairscale.core.errors import InputError, StoreFullError
 from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import open_run
 from pairscale.store.writer import Asked, Entry
@@ -20,49 +19,14 @@ from pairscale.store.writer import Asked, Entry
 class Written:
     """Stands in for a run file: its transactions are calls of a function."""
 
-    def __init__(self, commit, reconnect=None):
+    can_reconnect = False
+
+    def __init__(self, commit):
         self.writer, self.commit = self, commit
-        self.reconnect, self.can_reconnect = reconnect, reconnect is not None  # of a database
 
 
-def writer_of(commit, reconnect=None, **options):
-    return GroupCommitWriter(Written(commit, reconnect), **options)
-
-
-class Lost:
-    """A database that does not answer for so many times, and is reached again by connecting again."""
-
-    def __init__(self, times):
-        self.times, self.written, self.is_connected = times, [], True
-
-    def commit(self, entries):
-        if self.times:
-            self.times -= 1
-            self.is_connected = False
-            raise StoreConnectionError("gone")
-        assert self.is_connected
-        self.written.extend(entries)
-
-    def reconnect(self):
-        self.is_connected = True
-
-
-def test_a_database_that_is_lost_is_tried_again_and_nothing_is_lost(monkeypatch, caplog):
-    monkeypatch.setattr(policies, "AGAIN_S", 0.001)
-    lost = Lost(3)
-
-    async def main():
-        async with writer_of(lost.commit, lost.reconnect) as writer:
-            await asyncio.gather(*(writer.write(number) for number in range(10)))
-            assert lost.written == list(range(10))
-            lost.times = 1
-            writer.put(10)  # and the block is left
-
-    asyncio.run(main())
-    assert lost.written == list(range(11))
-    assert "gone. Trying again for 2 minutes; 10 answers wait" in caplog.text
-    assert "1 answer waits" in caplog.text
-    assert "the run can be written again" in caplog.text
+def writer_of(commit, **options):
+    return GroupCommitWriter(Written(commit), **options)
 
 
 def test_a_failure_reaches_the_one_that_waits_and_the_next_are_written():

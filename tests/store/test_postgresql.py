@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import pairscale as ps
-from pairscale.adaptive.status import adaptive_status
+from pairscale.adaptive.messages import adaptive_status
 from pairscale.core.errors import StoreBusyError, StoreError
 from pairscale.people import LabelStore, read_cases
 from pairscale.store.audit import check_evidence

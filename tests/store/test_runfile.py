@@ -14,13 +14,7 @@ import pytest
 from sqlalchemy import event
 
 import pairscale as ps
-from pairscale.core.errors import (
-    StoreBusyError,
-    StoreDamagedError,
-    StoreError,
-    StoreFullError,
-    StoreMismatchError,
-)
+from pairscale.core.errors import StoreBusyError, StoreDamagedError, StoreError, StoreFullError, StoreMismatchError
 from pairscale.core.tables import RESULTS
 from pairscale.store.runfile import open_run
 from pairscale.store.writer import Asked, Entry

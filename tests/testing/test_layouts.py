@@ -12,18 +12,15 @@ TEMPLATES = {
     "letters": f"{HEAD}A: {{SAMPLE_1}}\n\nB: {{SAMPLE_2}}\n\nIs A or B better?{ASK}",
     "headings": f"# Task\n\n{HEAD}## Text A\n\n{{SAMPLE_1}}\n\n## Text B\n\n{{SAMPLE_2}}\n\n## Answer{ASK}",
     "bold": f"{HEAD}**Essay A**\n\n{{SAMPLE_1}}\n\n**Essay B**\n\n{{SAMPLE_2}}{ASK}",
-    "json": f'{HEAD}{{"task": "compare", "text_a": "{{SAMPLE_1}}", "text_b": "{{SAMPLE_2}}"}}{ASK}',
     "keys": f'{HEAD}{{\n  "response1": "{{SAMPLE_1}}",\n  "response2": "{{SAMPLE_2}}"\n}}{ASK}',
     "turned": f"{HEAD}The second text:\n{{SAMPLE_2}}\n\nThe first text:\n{{SAMPLE_1}}\n\nWhich one is better?{ASK}",
     "turned, ruled": f"{HEAD}SAMPLE_2:\n----\n{{SAMPLE_2}}\n----\nSAMPLE_1:\n----\n{{SAMPLE_1}}\n----{ASK}",
     "german": "Vergleiche nach {TRAIT_NAME} ({TRAIT_DESCRIPTION}).\n\nErster Aufsatz:\n{SAMPLE_1}\n\nZweiter Aufsatz:\n"
     "{SAMPLE_2}\n\nWelcher ist besser? <BETTER_SAMPLE>SAMPLE_1</BETTER_SAMPLE> oder "
     "<BETTER_SAMPLE>SAMPLE_2</BETTER_SAMPLE>.",
-    "german signs": f"{HEAD}=== TEXT EINS ===\n{{SAMPLE_1}}\n=== TEXT ZWEI ===\n{{SAMPLE_2}}\n=== ANTWORT ===\n{ASK}",
     "tags": f'{HEAD}<essay id="1">{{SAMPLE_1}}</essay>\n<essay id="2">{{SAMPLE_2}}</essay>{ASK}',
     "sides": f"{HEAD}<left>\n{{SAMPLE_1}}\n</left>\n<right>\n{{SAMPLE_2}}\n</right>{ASK}",
     "code": f"{HEAD}Text A:\n```\n{{SAMPLE_1}}\n```\n\nText B:\n```\n{{SAMPLE_2}}\n```\n\nWhich is better?{ASK}",
-    "one line": "{TRAIT_NAME}: {TRAIT_DESCRIPTION} Better: SAMPLE_1 or SAMPLE_2? 1: {SAMPLE_1} 2: {SAMPLE_2}",
     "quotes": f"{HEAD}The first author: “{{SAMPLE_1}}”\n\nThe second author: “{{SAMPLE_2}}”\n\nWho is better?{ASK}",
     "steps": f"{HEAD}1. Read both.\n2. Decide.\n\nCandidate X\n{{SAMPLE_1}}\n\nCandidate Y\n{{SAMPLE_2}}\n\n"
     "If candidate X is better:\n<BETTER_SAMPLE>SAMPLE_1</BETTER_SAMPLE>\n"
@@ -35,9 +32,6 @@ TEMPLATES = {
     f"[The Start of Assistant B's Answer]\n{{SAMPLE_2}}\n[The End of Assistant B's Answer]{ASK}",
     "records": f'{HEAD}{{\n  "model": "SAMPLE_1",\n  "output": """{{SAMPLE_1}}"""\n}},\n{{\n  "model": "SAMPLE_2",\n'
     f'  "output": """{{SAMPLE_2}}"""\n}}{ASK}',
-    "list": f'{HEAD}[{{"id": "SAMPLE_1", "text": "{{SAMPLE_1}}"}}, {{"id": "SAMPLE_2", "text": "{{SAMPLE_2}}"}}]{ASK}',
-    "nested, turned": f"{HEAD}<text><id>SAMPLE_2</id><body>{{SAMPLE_2}}</body></text>\n"
-    f"<text><id>SAMPLE_1</id><body>{{SAMPLE_1}}</body></text>{ASK}",
     "table": f"{HEAD}| option A | {{SAMPLE_1}} |\n| option B | {{SAMPLE_2}} |{ASK}",
     "quotations": f"{HEAD}Response 1\n> {{SAMPLE_1}}\n\nResponse 2\n> {{SAMPLE_2}}{ASK}",
     "no answer": f"{HEAD}Text A: {{SAMPLE_1}}\n\nText B: {{SAMPLE_2}}\n\nWhich is better?",

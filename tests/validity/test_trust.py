@@ -1,5 +1,6 @@
 """``trust``: from a run and people's labels to a validity, through the public door."""
 
+import html
 import io
 
 import numpy as np
@@ -63,6 +64,8 @@ def test_labels_in_the_run_file_are_found(tmp_path, monkeypatch) -> None:
     trust = ps.trust(run)
     assert labelling.done == trust.validity.n_labels == 30
     assert trust.validity.n_people == 1
+    page = html.unescape(ps.report(run, out=tmp_path / "own.html").read_text("utf-8"))
+    assert str(trust).splitlines()[0] in page.partition("The judge beside people")[2]
 
 
 def test_every_person_has_a_slope_and_one_who_guesses_is_named(run, people, caplog) -> None:
@@ -108,3 +111,28 @@ def test_bad_input_has_a_clear_line(run, people, case, message_snapshot) -> None
     with pytest.raises(ps.PairscaleError) as refused:
         ps.trust(judged, labels, **options)
     message_snapshot(refused)
+
+
+def test_the_page_shows_both_scales_the_people_and_the_next_pairs(run, people, tmp_path) -> None:
+    by_two = people.with_row_index().with_columns(judge_id=pl.when(pl.col("index") % 2 == 0).then(pl.lit("ann")))
+    trust = ps.trust(run, by_two.drop("index").with_columns(pl.col("judge_id").fill_null("bob")))
+    page = trust.report(tmp_path / "trust.html").read_text("utf-8")
+    assert str(trust).splitlines()[0] in html.unescape(page)
+    assert page.count("<circle") == 20
+    assert "<td>ann</td>" in page
+    first = trust.next.row(0, named=True)
+    assert f"<li>{first['ID1']} and {first['ID2']}" in page
+    shared = trust.report(tmp_path / "shared.html", pseudonyms=True).read_text("utf-8")
+    assert not any(name in shared for name in (*trust.items["ID"], "<td>ann</td>", first["text1"][:40]))
+
+
+def test_the_page_of_too_few_labels_has_pairs_and_no_figure(run, people, tmp_path) -> None:
+    page = ps.trust(run, people.head(5)).report(tmp_path / "trust.html").read_text("utf-8")
+    assert "<svg" not in page
+    assert "Next pairs to ask people about" in page
+
+
+def test_labels_that_know_the_order_in_part_are_said(run, people) -> None:
+    order = pl.Series("order_known", [True] * 30 + [False] * 30)
+    notices = ps.trust(run, people.with_columns(order)).notices
+    assert any("no position effect" in notice for notice in notices)

@@ -1,4 +1,4 @@
-"""Traces, suites and saved runs of AG2: run in its own environment by ``tools/make_traces.py``."""
+"""Traces and suites of AG2: run in its own environment by ``tools/make_traces.py``."""
 
 import asyncio
 import json
@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from ag2 import Agent
-from ag2.eval import PairwiseOutcome, Suite, run_agent, run_pairwise
+from ag2.eval import Suite, run_agent
 from ag2.eval.sources import readable_span_to_data
 from ag2.eval.sources.trace_source import save_trace
-from ag2.events import ModelResponse
 from ag2.testing import TestConfig
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -35,16 +34,6 @@ class Fails(TestConfig):
         raise ConnectionError("the model was not there")
 
 
-class Longer:
-    """Prefers the longer answer; fails where there is none."""
-
-    key = "longer"
-
-    async def compare(self, *, task, trace_a, trace_b, reference_outputs):  # noqa: ARG002 - the protocol's
-        a, b = (trace.events_of(ModelResponse)[-1].content for trace in (trace_a, trace_b))
-        return PairwiseOutcome("b" if len(b) > len(a) else "a", "by length", {"order1": "second", "order2": "first"})
-
-
 def configs(side):
     """What each task is answered."""
     known = ANSWERS[side]
@@ -54,7 +43,7 @@ def configs(side):
 
 
 async def main():
-    """Write a folder of traces for each side, the suite, and a run that AG2 saved."""
+    """Write a folder of traces for each side, and the suite."""
     suite = Suite.from_list(TASKS)
     OUT.mkdir()
     for side in "ab":
@@ -69,18 +58,6 @@ async def main():
             save_trace(
                 OUT / f"ag2_{side}", f"{task.task_id}-{side}", spans, task_id=task.task_id, metadata={"side": side}
             )
-    agents = [Agent("helper", "Be brief.", config=TestConfig()) for _ in "ab"]
-    result = await run_pairwise(
-        suite,
-        variant_a=agents[0],
-        variant_b=agents[1],
-        comparators=[Longer()],
-        model_config={task["task_id"]: TestConfig("The same.", "The same.") for task in TASKS[:2]}
-        | {"broken": Fails()},
-        label="demo",
-        run_id="ag2-demo",
-    )
-    result.save(OUT / "ag2_saved_run.json")
     (OUT / "ag2_suite.jsonl").write_text("".join(json.dumps(task) + "\n" for task in TASKS), "utf-8")
 
 

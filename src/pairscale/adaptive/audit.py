@@ -29,10 +29,9 @@ from pairscale.adaptive.gates import (
 )
 from pairscale.adaptive.messages import NOTHING_LEFT
 from pairscale.adaptive.refits import figure_columns, request_columns
-from pairscale.adaptive.replay import Replay
-from pairscale.adaptive.selection.goal_errors import expected_wrong
+from pairscale.adaptive.selection.information import expected_wrong
 from pairscale.adaptive.selectors import MissingSelector
-from pairscale.adaptive.session import session_facts
+from pairscale.adaptive.session import Replay, session_facts
 from pairscale.core.errors import PairscaleError, StoreDamagedError
 
 if TYPE_CHECKING:
@@ -131,15 +130,15 @@ class _Audit(Replay):
 
     def propose(self, logged: Row) -> None:
         step = f"step {logged['step_id']}"
-        found = self.engine.propose()
-        if found is None:
+        proposal = self.engine.propose()
+        if proposal is None:
             why = f"the run has stopped ({self.engine.stop_reason})" if self.engine.stop_reason else "nothing is due"
             raise _DifferenceError(f"{step} is logged, but in the replay {why}")
-        if isinstance(found, Starved):
-            _compare(step, found.row, logged)
+        if isinstance(proposal, Starved):
+            _compare(step, proposal.row, logged)
             return
         _require(logged.get("status") != "starved", f"{step} is logged as starved, but there is a pair to ask about")
-        _compare(step, found.fields, {name: logged.get(name) for name in found.fields})
+        _compare(step, proposal.fields, {name: logged.get(name) for name in proposal.fields})
 
     def record(self, logged: Row) -> dict[str, Any]:
         made = super().record(logged)
@@ -151,19 +150,19 @@ class _Audit(Replay):
         outcome = answer["outcome"]
         first = 1 if answer["better_sample"] == "SAMPLE_1" else 2
         y = self.engine.points_of_first(outcome, first)
-        said = {"A_id": answer["ID1"], "B_id": answer["ID2"], "Y": y}
+        answered = {"A_id": answer["ID1"], "B_id": answer["ID2"], "Y": y}
         if answer["error_message"] is not None:
-            said["invalid_reason"] = answer["error_message"]
+            answered["invalid_reason"] = answer["error_message"]
         if logged.get("orders_agree") is not None:
-            said["orders_agree"] = outcome == "win"
+            answered["orders_agree"] = outcome == "win"
         if y is not None and self.engine.btl.answer == "probability":
-            said["probability"] = answer["probability"]
+            answered["probability"] = answer["probability"]
         if y is not None and (logged.get("judge") is not None or answer["condition_id"] in self._panels):
-            said["judge"] = answer["judge_id"]
+            answered["judge"] = answer["judge_id"]
         kind = logged.get("invalid_kind")
         kinds = ("error", "failure") if outcome == "error" else ("abstention",)
         _require(y is not None or kind in kinds, f"{step}: invalid_kind is {kind!r}, but the answer was {outcome!r}")
-        _compare(step, said, logged, only_made=True, source="the answer")
+        _compare(step, answered, logged, only_made=True, source="the answer")
         return made
 
     def happen(self, event: Row) -> None:
@@ -202,11 +201,11 @@ class _Audit(Replay):
 
     def refit(self, number: int, *, is_closing: bool) -> None:
         where = f"refit {number}"
-        at = self.refits
-        is_there = number == at + 1 and at < min(len(self.rounds), len(self.items))
+        index = self.refits
+        is_there = number == index + 1 and index < min(len(self.rounds), len(self.items))
         _require(is_there, f"{where} is logged, but the log has {len(self.rounds)} rows of refits")
-        logged = self.rounds[at]
-        items = self.items[at]
+        logged = self.rounds[index]
+        items = self.items[index]
         _require(items["refit_id"] == number, f"{where}: its items are those of refit {items['refit_id']}")
         request = self.engine.refit_request() if is_closing else self.engine.pending
         if request is None:
@@ -228,7 +227,7 @@ class _Audit(Replay):
     def _compare_belief(self, where: str, request: RefitRequest, logged: Row, items: Row) -> None:
         """What the rest of the run was given must be what the logs of the refit say."""
         belief = self.belief(request.refit_id)
-        said = {
+        from_log = {
             "refit_id": request.refit_id,
             "passed": logged["diagnostics_pass"],
             "near_stop": request.near_stop or logged["phase3_entered"],
@@ -237,8 +236,8 @@ class _Audit(Replay):
             "theta_mean": items["theta_mean"],
             "theta_sd": items["theta_sd"],
         }
-        kept = {name: np.asarray(getattr(belief, name)).tolist() for name in said}
-        _compare(where, said, kept, source="the log")
+        kept = {name: np.asarray(getattr(belief, name)).tolist() for name in from_log}
+        _compare(where, from_log, kept, source="the log")
         is_ranked = sorted(belief.rank.tolist()) == list(range(1, len(request.ids) + 1))
         is_ranked = is_ranked and bool((np.diff(belief.theta_mean[np.argsort(belief.rank)]) <= 0).all())
         _require(is_ranked, f"{where}: rank is not that of the scores")
@@ -255,8 +254,8 @@ def _compare(where: str, made: Row, logged: Row, *, only_made: bool = False, sou
     """Whether both say the same; the time of a step is not compared."""
     more = [] if only_made else sorted(set(logged) - set(made) - {"timestamp"})
     for name in [*made, *more]:
-        said, found = logged.get(name), made.get(name)
-        _require(_same(found, said), f"{where}: {name} is {said!r} in the log and {found!r} in {source}")
+        in_log, made_again = logged.get(name), made.get(name)
+        _require(_same(made_again, in_log), f"{where}: {name} is {in_log!r} in the log and {made_again!r} in {source}")
 
 
 def _same(made: Any, logged: Any) -> bool:

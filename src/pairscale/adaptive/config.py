@@ -73,8 +73,8 @@ def _field(
     check: Callable[[Any, str], Any] | None = None,
 ) -> Any:
     """A field with what is known of it; one without a default is a function of N."""
-    known = {"section": section, "meaning": meaning, "low": low, "high": high, "check": check}
-    return field(default=default, metadata=known)
+    metadata = {"section": section, "meaning": meaning, "low": low, "high": high, "check": check}
+    return field(default=default, metadata=metadata)
 
 
 def _share(section: str, meaning: str, default: Any = MISSING) -> Any:
@@ -94,15 +94,15 @@ class _Settings:
     _name: str
 
     @classmethod
-    def _given(cls, given: Any) -> dict[str, Any]:
+    def _given(cls, config: Any) -> dict[str, Any]:
         """The fields that were given, checked, as plain Python values."""
-        if isinstance(given, cls):
-            return asdict(given)  # type: ignore[call-overload,no-any-return]
-        settings = optional(require_mapping, given, cls._name) or {}
-        known = {entry.name: entry.metadata for entry in fields(cls)}  # type: ignore[arg-type]
-        if unknown := sorted(set(settings) - set(known)):
-            raise InputError(f"{cls._name}: no field {listed(unknown)}; there are {listed(list(known), 60)}")
-        return {name: _checked(cls, name, known[name], value) for name, value in settings.items()}
+        if isinstance(config, cls):
+            return asdict(config)  # type: ignore[call-overload,no-any-return]
+        settings = optional(require_mapping, config, cls._name) or {}
+        known_fields = {entry.name: entry.metadata for entry in fields(cls)}  # type: ignore[arg-type]
+        if unknown := sorted(set(settings) - set(known_fields)):
+            raise InputError(f"{cls._name}: no field {listed(unknown)}; there are {listed(list(known_fields), 60)}")
+        return {name: _checked(cls, name, known_fields[name], value) for name, value in settings.items()}
 
     def _in_order(self, low: str, high: str) -> None:
         least, most = getattr(self, low), getattr(self, high)
@@ -245,13 +245,13 @@ class AdaptiveConfig(_Settings):
         Raises:
             InputError: that names an unknown field, or the range of an impossible one.
         """
-        known = cls._given(given)
+        chosen = cls._given(given)
         n = require_int(n_items, "n_items", least=1)
         refit = refit_pairs_target or _refit_pairs(n)
-        base = known.get("K_base", 5 if n < 60 else 10 if n < 150 else 12 if n < 400 else 20)
+        base = chosen.get("K_base", 5 if n < 60 else 10 if n < 150 else 12 if n < 400 else 20)
         total = min(40, max(10, round(0.10 * n))) if n >= SMALL else max(2, round(n / 3))
-        total = known.get("k_total", total if n >= 6 else 0)
-        mid_max = max(min(4, base - 1), known.get("mid_min_dist", 1), 1)
+        total = chosen.get("k_total", total if n >= 6 else 0)
+        mid_max = max(min(4, base - 1), chosen.get("mid_min_dist", 1), 1)
         by_size = {
             "explore_rate": min(0.25, max(0.10, 0.20 - 0.02 * math.log10(n))),
             "round_pairs_target": math.ceil(refit / 2),
@@ -263,9 +263,9 @@ class AdaptiveConfig(_Settings):
             "k_total": total,
             "k_top": round(0.30 * total),
             "boundary_window": max(10, math.ceil(0.05 * n)),
-            "dup_max_obs_relaxed": max(3, known.get("dup_max_obs", 3)),
+            "dup_max_obs_relaxed": max(3, chosen.get("dup_max_obs", 3)),
         }
-        made = cls(**by_size | known)
+        made = cls(**by_size | chosen)
         if made.top is not None and made.top >= n:
             raise InputError(f"goal {made.goal!r} needs more than {made.top:,} texts, and there are {n:,}")
         return made
@@ -370,7 +370,11 @@ class BTLConfig(_Settings):
 
     refit_pairs_target: int = _field("4.3", "new comparisons that call for a refit", 1, 1_000_000_000)
     refit_often: bool = _field(
-        "-", "whether refits come as often as they are cheap, so that a run stops in time", 0, 1, False
+        "-",
+        "whether refits come as often as they are cheap, and more often near the stop, so that a run stops in time",
+        0,
+        1,
+        False,
     )
     ess_bulk_min: float = _field("4.4", "bulk effective sample size that a refit needs", 0, 1_000_000_000)
     ess_bulk_min_near_stop: float = _field("4.4", "the same near the stop", 0, 1_000_000_000)
@@ -438,16 +442,29 @@ class BTLConfig(_Settings):
         Raises:
             InputError: that names an unknown field, or the range of an impossible one.
         """
-        known = cls._given(given)
+        chosen = cls._given(given)
         gate = DiagnosticsGate.for_items(n_items)
-        low = known.get("ess_bulk_min", float(gate.ess_bulk_min))
+        low = chosen.get("ess_bulk_min", float(gate.ess_bulk_min))
         by_size = {
-            "refit_pairs_target": _refit_pairs(n_items, often=known.get("refit_often", False)),
+            "refit_pairs_target": _refit_pairs(n_items, often=chosen.get("refit_often", False)),
             "ess_bulk_min": low,
             "ess_bulk_min_near_stop": float(max(gate.ess_bulk_min_near_stop, low)),
             "mcmc": {},
         }
-        return cls(**by_size | known)
+        return cls(**by_size | chosen)
+
+    @property
+    def refit_pairs_near_stop(self) -> int:
+        """New comparisons that call for a refit in phase 3."""
+        return max(5, self.refit_pairs_target // 4) if self.refit_often else self.refit_pairs_target
+
+    @property
+    def round_basis(self) -> int | None:
+        """The number of comparisons that the size of a round follows from; None for the document's.
+
+        Refits that come more often do not make rounds smaller.
+        """
+        return None if self.refit_often else self.refit_pairs_target
 
     @property
     def gate(self) -> DiagnosticsGate:
@@ -484,6 +501,7 @@ PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
             "adaptive_config": {
                 "ties": "half",
                 "reverse_rate": 0.10,
+                "dup_max_obs": 1,
                 "discount_repeats": True,
                 "flip_share_max": 0.5,
                 "criterion": "ranks",

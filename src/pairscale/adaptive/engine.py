@@ -17,7 +17,7 @@ from pairscale.adaptive.config import STOP_SETTINGS, AdaptiveConfig, BTLConfig
 from pairscale.adaptive.gates import stop_decision
 from pairscale.adaptive.logs import health_columns
 from pairscale.adaptive.refits import Belief, LagPoint, RefitRequest
-from pairscale.adaptive.selection.ledger import ENOUGH_REPEATS, FIRST_ANSWERS, Ledger
+from pairscale.adaptive.selection.ledger import ENOUGH_REPEATS, FIRST_ANSWERS, Ledger, WarmStart
 from pairscale.adaptive.selection.pollitt import (
     STAGES,
     BoundarySlots,
@@ -28,13 +28,11 @@ from pairscale.adaptive.selection.pollitt import (
     choose_in_stage,
     strata_by_rank,
 )
-from pairscale.adaptive.selection.warm_start import WarmStart
 from pairscale.adaptive.selectors import (
     POLLITT,
     OwnSelector,
     Selector,
     choose_by,
-    look,
     make_selector,
     named_selector,
     selector_name,
@@ -175,7 +173,7 @@ class Engine:
         self.ids += more
         n = len(self.ids)
         self.btl = BTLConfig.for_items(n, btl_config)
-        self.config = AdaptiveConfig.for_items(n, adaptive_config, refit_pairs_target=self.btl.refit_pairs_target)
+        self.config = AdaptiveConfig.for_items(n, adaptive_config, refit_pairs_target=self.btl.round_basis)
         if self.config.discount_repeats and self.btl.repeats == "independent":
             raise InputError(
                 "adaptive_config: discount_repeats needs to know how far repeats agree; "
@@ -271,7 +269,7 @@ class Engine:
             row = {"step_id": self.steps + 1, "status": "starved", **self._moment(), **fields}
             for name in ("star_override_used", "star_override_reason", "is_explore_step"):
                 row.pop(name, None)
-            self._starve(row)
+            self.starve(row)
             return Starved(row)
         return self._proposed(pair, fields)
 
@@ -286,11 +284,12 @@ class Engine:
     def _to_reverse(self) -> list[tuple[int, int]]:
         """The pairs to draw from when the next step asks one again in the other order; none when it does not.
 
-        It does when reversed pairs are behind their share, or too few have shown that the judge repeats itself.
+        It does when reversed pairs are behind their share, or too few have shown that the judge repeats itself. Where
+        repeats are discounted, a judge that repeats itself is asked half as many.
         """
         ledger = self.ledger
         waiting = sum(proposal.fields["round_stage"] == REVERSE for proposal in self.open.values())
-        share = self.config.reverse_rate * (ledger.committed + len(self.open) + 1)
+        share = self.config.reverse_rate * (1 - ledger.discount / 2) * (ledger.committed + len(self.open) + 1)
         is_due = int(share + 1e-9) > self._reversals + waiting
         if is_due or (ledger.repeats.n_repeats + waiting < ENOUGH_REPEATS and self.has_asked_all):
             return ledger.reversible()
@@ -327,8 +326,8 @@ class Engine:
         if self._other is None:
             if self.belief is None:
                 self._refresh_anchors(self.ledger.mu)
-            there = bool(self._anchors.any())
-            plan = self.config.quotas(round_id, self.ledger.n, global_identified=self.identified, anchors=there)
+            has_anchors = bool(self._anchors.any())
+            plan = self.config.quotas(round_id, self.ledger.n, global_identified=self.identified, anchors=has_anchors)
             quota = {stage: int(getattr(plan, stage)) for stage in STAGES}
         self._round = Round(round_id, self.ledger.n, quota, plan)
 
@@ -374,16 +373,16 @@ class Engine:
     def _proposed(self, pair: tuple[int, int], fields: Mapping[str, Any]) -> Proposal:
         ledger = self.ledger
         first, second = ledger.order(*pair)
-        known: dict[str, Any] = {"step_id": self.steps + 1, "A": first + 1, "B": second + 1}
-        known |= {"A_id": self.ids[first], "B_id": self.ids[second]}
+        columns: dict[str, Any] = {"step_id": self.steps + 1, "A": first + 1, "B": second + 1}
+        columns |= {"A_id": self.ids[first], "B_id": self.ids[second]}
         for side, item in zip("ij", pair, strict=True):
-            known[side] = item + 1
-            known[f"deg_{side}"] = int(ledger.degree[item])
-            known[f"recent_deg_{side}"] = int(ledger.recent[item])
-            known[f"mu_{side}"] = float(ledger.mu[item])
-            known[f"sigma_{side}"] = float(ledger.sigma[item])
-        proposal = Proposal(self.steps + 1, first, second, known | self._moment() | dict(fields))
-        self._admit(proposal)
+            columns[side] = item + 1
+            columns[f"deg_{side}"] = int(ledger.degree[item])
+            columns[f"recent_deg_{side}"] = int(ledger.recent[item])
+            columns[f"mu_{side}"] = float(ledger.mu[item])
+            columns[f"sigma_{side}"] = float(ledger.sigma[item])
+        proposal = Proposal(self.steps + 1, first, second, columns | self._moment() | dict(fields))
+        self.admit(proposal)
         return proposal
 
     def _moment(self) -> dict[str, Any]:
@@ -398,23 +397,6 @@ class Engine:
 
     def admit(self, proposal: Proposal) -> None:
         """A proposal is being asked; :meth:`propose` has done this, a replay does it with what was logged."""
-        self._look_again(proposal.fields)
-        self._admit(proposal)
-
-    def starve(self, row: Mapping[str, Any]) -> None:
-        """A stage found nothing; :meth:`propose` has done this, a replay does it with what was logged."""
-        self._look_again(row)
-        self._starve(row)
-
-    def _look_again(self, fields: Mapping[str, Any]) -> None:
-        """In a replay, let a selector that learns from looking look as it did when the step was chosen."""
-        if self.selector != "information" or self._other is None or fields["round_stage"] in _OUTSIDE:
-            return
-        self._begin_round(fields["round_id"])
-        for fallback in fields["fallback_path"].split(">"):
-            look(self._other, self.ledger, self.config, (self.seed, fields["step_id"]), fallback)
-
-    def _admit(self, proposal: Proposal) -> None:
         a, b, fields = proposal.first, proposal.second, proposal.fields
         self.steps = max(self.steps, proposal.step_id)
         if fields["round_stage"] == WARM_START:
@@ -428,7 +410,8 @@ class Engine:
         if self._other is not None:
             self._other.opened(self.ledger, a, b)
 
-    def _starve(self, row: Mapping[str, Any]) -> None:
+    def starve(self, row: Mapping[str, Any]) -> None:
+        """A stage found nothing; :meth:`propose` has done this, a replay does it with what was logged."""
         self._begin_round(row["round_id"])
         self.steps = max(self.steps, row["step_id"])
         self._round.starve(row["round_stage"])
@@ -497,6 +480,7 @@ class Engine:
             self._reversals += 1
         elif row["round_id"] == self._round.round_id:
             self._round.committed(row["round_stage"])
+        self.ledger.is_linked = self._warm.done
         if self._other is not None:
             self._other.committed(self.ledger, a, b, y)
         p = win_probability(row["mu_i"], row["sigma_i"], row["mu_j"], row["sigma_j"])
@@ -555,7 +539,8 @@ class Engine:
         if self.pending is not None or not self._warm.done:
             return
         new = self.ledger.committed - self._refitted_at
-        is_due = new >= self.btl.refit_pairs_target and not only_at_end
+        apart = self.btl.refit_pairs_near_stop if self.near_stop else self.btl.refit_pairs_target
+        is_due = new >= apart and not only_at_end
         if is_due or (new > 0 and not self.open and self.has_asked_all and not self._to_reverse()):
             self.pending = self.refit_request()
             self._refitted_at = self.ledger.committed
@@ -598,8 +583,12 @@ class Engine:
         )
 
     def _lag_point(self) -> LagPoint | None:
+        """The refit that stability is measured against; where refits are unevenly spaced, by comparisons."""
         lag = self.btl.stability_lag
-        return self._passed[-lag] if len(self._passed) >= lag else None
+        if not self.btl.refit_often:
+            return self._passed[-lag] if len(self._passed) >= lag else None
+        latest = self.ledger.committed - lag * self.btl.refit_pairs_target
+        return next((point for point in reversed(self._passed) if point.committed <= latest), None)
 
     def apply(self, belief: Belief, *, stop_reason: str | None) -> None:
         """A refit is ready: what it found guides the choices from here on, if its diagnostics pass.
@@ -614,7 +603,7 @@ class Engine:
         self.near_stop = self.near_stop or belief.near_stop  # a refit may enter phase 3 and not pass its limits
         if not belief.passed:
             return
-        self._passed.append(LagPoint(belief.refit_id, belief.theta_mean))
+        self._passed.append(LagPoint(belief.refit_id, belief.theta_mean, self._refitted_at))
         self._agreement = belief.repeat_agreement  # of the judge, whatever items joined meanwhile
         self._settle_worth()
         if len(belief.theta_mean) < self.ledger.n:
@@ -681,8 +670,8 @@ class Engine:
 
         The scale has to be found again with them, so what the last refit said guides no choice until the next one.
         """
-        if there := sorted(set(ids) & set(self._number_of)):
-            raise InputError(f"{listed(there)} already there; only new items can join")
+        if twice := sorted(set(ids) & set(self._number_of)):
+            raise InputError(f"{listed(twice)} already there; only new items can join")
         before = best_first(self.ledger.mu, self._by_id)
         before = before[~self.ledger.set_aside[before]]
         old = self.ledger.n

@@ -1,16 +1,18 @@
-"""Words for what a refit found and for how a call ended, the same on the terminal, in notices and in ``print``."""
+"""Where a run stands, and words for what a refit found and how a call ended, the same wherever they are shown."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from pairscale.core.told import is_told
+from pairscale.core.notices import is_told
 
 if TYPE_CHECKING:
     from pairscale.adaptive.session import AdaptiveState
+    from pairscale.store.runfile import RunFile
 
 STOPS = {
     "btl_converged": "the scores are reliable and stable",
@@ -32,7 +34,8 @@ _PAUSES = {
     "failed": "broken off by an error",
 }
 TO_CONTINUE = {
-    "btl_converged": "ask for a higher reliability (reliability=), or a lower top_wrong_max in btl_config",
+    "btl_converged": "ask for a higher reliability (reliability=); for top:K, a lower top_wrong_max or a higher "
+    "eap_reliability_min in btl_config",
     "candidate_starvation": "raise dup_max_obs and dup_p_margin to ask pairs again, or max_invalid_per_pair to ask "
     "about what was refused",
     "pairs_exhausted": "add texts, or set discount_repeats to False to ask pairs again anyway",
@@ -59,6 +62,8 @@ def stop_meaning(reason: str, row: Mapping[str, Any] | None = None) -> str:
         row: the last row of its round log, which says what the run is for.
     """
     if reason == "btl_converged" and row is not None and (top := top_sought(row)) is not None:
+        if row.get("top_wrong_pass") is False:
+            return f"to know the {top:,} best texts better takes more comparisons than to rank all texts"
         return f"the {top:,} best texts are known well enough"
     return STOPS[reason]
 
@@ -66,14 +71,14 @@ def stop_meaning(reason: str, row: Mapping[str, Any] | None = None) -> str:
 def why_stopped(state: AdaptiveState) -> str:
     """Why a run has stopped for good, in words, and what the judge and the scores have to do with it."""
     reason, last = str(state.stop_reason), state.rounds[-1] if state.rounds else None
-    said = stop_meaning(reason, state.last_refit)
+    words = stop_meaning(reason, state.last_refit)
     if reason not in NOTHING_LEFT:
-        return said
+        return words
     if refused := len(state.engine.ledger.given_up):
-        said += f". On {refused:,} pairs the judge gave no valid answer (the last reason: {state.invalid_reason})"
+        words += f". On {refused:,} pairs the judge gave no valid answer (the last reason: {state.invalid_reason})"
     if reason == "pairs_exhausted" and last is not None and last["reliability"] is not None:
-        said += f". So far: {stop_in_words(last)}{provisional(last)}"
-    return said
+        words += f". So far: {stop_in_words(last)}{provisional(last)}"
+    return words
 
 
 def judge_health(figures: Mapping[str, Any]) -> list[str]:
@@ -88,15 +93,15 @@ def judge_health(figures: Mapping[str, Any]) -> list[str]:
     for parameter in parameters:
         if f"{parameter}_p2.5" in figures and not is_told(figures, parameter):
             del forms[f"{parameter}_mean"]
-    said = [form.format(figures[name]) for name, form in forms.items() if figures.get(name) is not None]
+    facts = [form.format(figures[name]) for name, form in forms.items() if figures.get(name) is not None]
     n_reversed, n_same = (figures.get(name) or 0 for name in ("n_reversed", "n_repeated_same_order"))
     if n_reversed:
-        said.append(flips(figures["n_flips"], n_reversed))
+        facts.append(flips(figures["n_flips"], n_reversed))
     if n_reversed + n_same:
-        said.append(f"{figures['n_repeats_agreeing']:,} of {n_reversed + n_same:,} repeats agree")
+        facts.append(f"{figures['n_repeats_agreeing']:,} of {n_reversed + n_same:,} repeats agree")
     if weak := weak_judges(figures):
-        said.append(f"weak: {', '.join(weak)}")
-    return said
+        facts.append(f"weak: {', '.join(weak)}")
+    return facts
 
 
 def weak_judges(figures: Mapping[str, Any]) -> list[str]:
@@ -110,12 +115,12 @@ def weak_judges(figures: Mapping[str, Any]) -> list[str]:
 
 def panel_slopes(figures: Mapping[str, Any]) -> dict[str, str]:
     """By judge of a panel, how much its answers follow the texts, and its position effect, in words."""
-    said = {}
+    by_judge = {}
     for row in json.loads(figures.get("judge_slopes") or "[]"):
         slope = f"slope {row['slope']:.2f} ({row['lower']:.2f} to {row['upper']:.2f}) on {row['n']:,} answers"
         effect = "" if row["position"] is None else f", position effect {row['position']:+.2f}"
-        said[row["judge_id"]] = f"{slope}{effect}{'; weak: it says little about the texts' if row['weak'] else ''}"
-    return said
+        by_judge[row["judge_id"]] = f"{slope}{effect}{'; weak: it says little about the texts' if row['weak'] else ''}"
+    return by_judge
 
 
 def flips(n_flips: int, n_reversed: int) -> str:
@@ -170,7 +175,21 @@ def stop_in_words(row: Mapping[str, Any]) -> str:
             shown = shown_figure(row[figure], row[limit], at_most=at_most)
             bound = "most" if at_most else "least"
             gates.append(f"{gate} {shown} (at {bound} {shown_limit(row[limit])})")
+    if row.get("top_wrong_pass") is False:
+        gates.append("after as many comparisons as the whole order takes")
     return ", ".join(gates)
+
+
+def named_reliability(row: Mapping[str, Any], preset: str) -> tuple[str, str]:
+    """The name of a refit's reliability, and its interval with the expected rank correlation, where it has them."""
+    from pairscale.adaptive.config import OURS  # which needs numpy
+
+    if preset != OURS:
+        return "EAP reliability", ""
+    if row.get("reliability_lower") is None:
+        return "reliability", ""
+    ends = f"95 % interval {row['reliability_lower']:.2f} to {row['reliability_upper']:.2f}"
+    return "reliability", f"{ends}, rank correlation {row['rank_correlation']:.2f}"
 
 
 def shown_figure(figure: float | None, limit: float | None = None, *, at_most: bool = False) -> str:
@@ -191,3 +210,72 @@ def _tells(figure: float, shown: float, limit: float, at_most: bool) -> bool:
 def shown_limit(limit: float) -> str:
     """A limit with two decimals, or all that it has."""
     return f"{limit:.2f}" if round(limit, 2) == limit else f"{limit:g}"
+
+
+# Where a run stands, from its logs alone
+
+
+def has_begun(store: RunFile) -> bool:
+    """Whether the file holds an adaptive run."""
+    return store.get_meta("adaptive") is not None and store.log_length("adaptive_events") > 0
+
+
+def n_items(events: Sequence[Mapping[str, Any]]) -> int:
+    """How many texts have taken part."""
+    return sum(len(event["ids"]) for event in events if event["event"] in {"start", "join"})
+
+
+def adaptive_status(store: RunFile) -> dict[str, Any] | None:
+    """Where an adaptive run stands, from its logs alone and without replaying it; None when the file holds none.
+
+    ``preset goal n_items withdrawn steps committed_pairs invalid stage round_id n_refits reliability
+    reliability_lower reliability_upper rank_correlation diagnostics_pass has_ended stop_reason``, and ``judge``: how
+    the judge answers, by the last refit (columns of the round log).
+    """
+    with store.snapshot():
+        if not has_begun(store):
+            return None
+        steps = store.read_log("step_log")
+        status = Counter(str(step["status"]) for step in steps)
+        last = (steps or [{"round_stage": "warm_start", "round_id": 0}])[-1]
+        rounds, events = store.read_log("round_log"), store.read_log("adaptive_events")
+    has_ended, stop_reason = _ended(events, rounds)
+    return {
+        "preset": events[0]["preset"],
+        "goal": [event["adaptive_config"] for event in events if "adaptive_config" in event][-1].get("goal", "order"),
+        "n_items": n_items(events),
+        "withdrawn": [name for event in events if event["event"] == "withdraw" for name in event["ids"]],
+        "steps": sum(status.values()),
+        "committed_pairs": status.get("committed", 0),
+        "invalid": status.get("invalid", 0),
+        "stage": last["round_stage"],
+        "round_id": last["round_id"],
+        "n_refits": len(rounds),
+        **{name: rounds[-1].get(name) if rounds else None for name in _RELIABILITY},
+        "diagnostics_pass": rounds[-1].get("diagnostics_pass") if rounds else None,
+        "has_ended": has_ended,
+        "stop_reason": stop_reason,
+        "judge": {name: rounds[-1].get(name) for name in _JUDGE} if rounds else None,
+    }
+
+
+_RELIABILITY = ("reliability", "reliability_lower", "reliability_upper", "rank_correlation")
+_JUDGE = (
+    "first_win_rate", "b_mean", "b_p2.5", "b_p97.5", "epsilon_mean", "epsilon_p2.5", "epsilon_p97.5", "n_reversed",
+    "n_flips", "n_repeated_same_order", "n_repeats_agreeing", "repeat_agreement", "judge_slopes", "weak_judges",
+    "mcmc_engine_version",
+)  # fmt: skip
+
+
+def _ended(events: Sequence[Mapping[str, Any]], rounds: Sequence[Mapping[str, Any]]) -> tuple[bool, str | None]:
+    """Whether the last call came to its end, and why; one that did not is running, or its process was killed."""
+    ended: tuple[bool, str | None] = True, None
+    decisions = {row["refit_id"]: row["stop_reason"] for row in rounds if row["stop_decision"]}
+    for event in events:
+        if event["event"] in {"call", "configure", "join", "stop_rule"}:  # a text may be withdrawn from any run
+            ended = event["event"] != "call", event.get("stop_reason")
+        elif event["event"] == "end":
+            ended = True, event["reason"]
+        elif event["event"] == "refit" and not event["is_closing"]:
+            ended = ended[0], decisions.get(event["refit_id"])
+    return ended

@@ -19,7 +19,8 @@ from pairscale.adaptive.config import (
     stopping_at,
     with_goal,
 )
-from pairscale.adaptive.live import RunLimits, run_live
+from pairscale.adaptive.live import RunLimits, View, run_live
+from pairscale.adaptive.messages import n_items
 from pairscale.adaptive.selectors import POLLITT, OwnSelector, named_selector, selector_for
 from pairscale.adaptive.session import (
     AdaptiveState,
@@ -36,8 +37,6 @@ from pairscale.adaptive.session import (
     start_session,
     withdraw_items,
 )
-from pairscale.adaptive.status import n_items
-from pairscale.adaptive.view import View
 from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.core.files import write_table
@@ -45,11 +44,11 @@ from pairscale.core.options import ProgressMode, checked, optional, require_int,
 from pairscale.core.samples import read_samples, with_kept
 from pairscale.core.tables import listed
 from pairscale.core.traits import Trait
-from pairscale.judges.base import Judge
+from pairscale.judges.base import Judge, no_grading
 from pairscale.judges.build import judge_with, make_judge
-from pairscale.judges.names import no_grading
 from pairscale.judges.panel import panel_settings
 from pairscale.models.bayes.logs import ITEM_FIGURES, summarize_items, summarize_refits
+from pairscale.models.scores import with_scores
 from pairscale.runtime import RETRIES, TIMEOUT, RunOptions
 from pairscale.store.runfile import open_run
 
@@ -72,8 +71,9 @@ class AdaptiveResult(PlotMixin, ReportMixin, table="items", columns=ITEM_FIGURES
         summary: the run in one row.
         refits: one row per refit.
         items: The ranking: the item log of the last refit, best first by ``rank``, the place by the posterior mean. In
-            that of :func:`rank`, the other columns of the samples stand behind it, such as a name or a class. In a run
-            with withdrawn items, ``withdrawn`` is the last column.
+            that of :func:`rank`, ``score`` stands behind ``ID``, with ``score_lower`` and ``score_upper``: of 100
+            comparisons with the other texts of this set, how many it would win. The other columns of the samples stand
+            last, such as a name or a class. In a run with withdrawn items, ``withdrawn`` is the last column.
         logs: ``step_log``, ``round_log`` and ``item_log`` (a list of tables); with ``include_raw``, also
             ``raw_responses``.
         output_file: where the outputs were saved, when they were.
@@ -129,6 +129,7 @@ def rank(
     max_minutes: float | None = None,
     steps: int | None = None,
     reliability: float | None = None,
+    add: Table | str | os.PathLike[str] | None = None,
     without: str | Sequence[str] = (),
     adaptive_config: Mapping[str, Any] | None = None,
     btl_config: Mapping[str, Any] | None = None,
@@ -177,6 +178,8 @@ def rank(
         steps: Maximum number of questions of this call, those without a valid answer included.
         reliability: Reliability to stop at, the squared correlation to expect between the scores and the judge's true
             scale; 0.9 by default. It belongs to the goal ``order``.
+        add: Further texts that join those of ``data``, such as texts with known marks; a finished run asks what it
+            takes to place them.
         without: IDs of texts to withdraw from the run, for good.
         adaptive_config: Fields of ``AdaptiveConfig`` to use instead of the preset's.
         btl_config: Fields of ``BTLConfig`` to use instead of the preset's.
@@ -206,9 +209,10 @@ def rank(
         >>> out.items["ID"].to_list(), out.summary["preset"].item()
         (['a', 'c', 'b'], 'pairscale')
     """
-    samples = read_samples(
-        data, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict, skip_unreadable=skip_unreadable
-    )
+    reading: dict[str, Any] = {"id_col": id_col, "text_col": text_col, "encoding": encoding, "strict": strict}
+    samples = read_samples(data, skip_unreadable=skip_unreadable, **reading)
+    if add is not None:
+        samples = _joined(samples, read_samples(add, skip_unreadable=skip_unreadable, **reading))
     asked = judge_with(
         judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price,
         answer=answer,
@@ -223,6 +227,14 @@ def rank(
         timeout=timeout, max_comparisons=max_comparisons, max_cost=max_cost, max_minutes=max_minutes, keep_columns=True,
         closing_refit=True,
     )  # fmt: skip
+
+
+def _joined(samples: pl.DataFrame, more: pl.DataFrame) -> pl.DataFrame:
+    """Samples of two sources."""
+    twice = sorted(set(samples["ID"]) & set(more["ID"]))
+    if twice:
+        raise InputError(f"texts with the same ID in the data and among those to add: {listed(twice)}", argument="add")
+    return pl.concat([samples, more], how="diagonal_relaxed")
 
 
 def rank_samples(
@@ -309,7 +321,7 @@ def _take_samples(state: AdaptiveState, samples: pl.DataFrame, without: Sequence
 def _result(state: AdaptiveState, *, keep_columns: bool, include_raw: bool) -> AdaptiveResult:
     items = summarize_items(state, sort_by="theta_mean")
     if keep_columns:
-        items, _ = with_kept(items, state.items)
+        items, _ = with_kept(with_scores(items), state.items)
     if state.withdrawn:
         items = items.with_columns(withdrawn=pl.col("ID").is_in(state.withdrawn))
     logs = state.logs

@@ -24,7 +24,7 @@ from pairscale.adaptive.gates import (
     stop_decision,
     stop_gates,
 )
-from pairscale.adaptive.selection.goal_errors import top_figures
+from pairscale.adaptive.selection.information import top_figures
 from pairscale.adaptive.selection.ledger import TIE
 from pairscale.adaptive.selectors import name_of
 from pairscale.core.errors import FitError, InputError, UnknownNameError
@@ -36,8 +36,7 @@ from pairscale.models.bayes.posterior import item_log, model_columns
 from pairscale.models.bayes.repeats import RepeatAgreement, repeats_per_item
 from pairscale.models.bayes.sampler import warm_of
 from pairscale.models.bayes.settings import MCMCSettings
-from pairscale.models.correlations import pearson, spearman
-from pairscale.models.reliability import reliability_of_draws
+from pairscale.models.reliability import pearson, reliability_of_draws, spearman
 from pairscale.models.warm_start import packed, unpacked
 
 if TYPE_CHECKING:
@@ -100,11 +99,11 @@ class Belief:
 
         Equal draws count half, and an item that joined later is above any other with probability 0.5.
         """
-        assert self.draws is not None  # noqa: S101 - it is asked once the order counts as known
-        known = (i < len(self.rank)) & (j < len(self.rank))
+        assert self.draws is not None  # noqa: S101 - it is asked once the order counts as fitted
+        fitted = (i < len(self.rank)) & (j < len(self.rank))
         draws = self.draws.astype(np.float32)
         share = np.full(i.shape, 0.5)
-        share[known] += np.sign(draws[:, i[known]] - draws[:, j[known]]).sum(axis=0, dtype=np.float64) / (
+        share[fitted] += np.sign(draws[:, i[fitted]] - draws[:, j[fitted]]).sum(axis=0, dtype=np.float64) / (
             2 * len(draws)
         )
         return share
@@ -151,15 +150,17 @@ It returns an object with ``posterior`` (the draws; its ids are those that were 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LagPoint:
-    """The earlier refit that stability is measured against: the ``stability_lag``-th last that passed.
+    """An earlier refit that passed, which stability may be measured against.
 
     Attributes:
         refit_id: which it was.
         theta_mean: its EAP means. Items that joined later are missing at the end.
+        committed: the comparisons that it was fitted to.
     """
 
     refit_id: int
     theta_mean: Floats
+    committed: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -355,14 +356,14 @@ def _row(request: RefitRequest, fit: Any, *, near_stop: bool) -> dict[str, Any]:
 def _certainty(request: RefitRequest, fit: Any) -> dict[str, float | None]:
     """How sure the reliability is, what it means for the order, and what it is without texts far outside."""
     if isinstance(request.counted, slice) and hasattr(fit, "reliability"):
-        found = fit.reliability()
+        reliability = fit.reliability()
     else:
-        found = reliability_of_draws(request.of_counted(fit.posterior).theta)
+        reliability = reliability_of_draws(request.of_counted(fit.posterior).theta)
     return {
-        "reliability_lower": found.lower,
-        "reliability_upper": found.upper,
-        "rank_correlation": found.rank_correlation,
-        "reliability_without_outliers": found.without_outliers,
+        "reliability_lower": reliability.lower,
+        "reliability_upper": reliability.upper,
+        "rank_correlation": reliability.rank_correlation,
+        "reliability_without_outliers": reliability.without_outliers,
     }
 
 

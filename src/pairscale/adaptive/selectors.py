@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 SELECTORS = ("random", "nearest", "information")
 """The names that :func:`make_selector` knows."""
 
+UNLIMITED = 255
+"""More answers to a pair are not counted."""
+
 POLLITT = "pollitt"
 """The selector that the engine has in itself."""
 
@@ -123,18 +126,20 @@ def named_selector(selector: str | OwnSelector) -> str | OwnSelector:
         UnknownNameError: that lists the names there are.
         InputError: when it is neither a name nor anything that can be called.
     """
-    known = (POLLITT, *SELECTORS)
+    builtin = (POLLITT, *SELECTORS)
     if isinstance(selector, str):
-        if selector in known:
+        if selector in builtin:
             return selector
         module, _, function = selector.partition(":")
         if not module or not function:
-            names = f"{listed(known)}, or module:function"
+            names = f"{listed(builtin)}, or module:function"
             raise UnknownNameError(f"selector: no selector {selector!r}; there are {names}")
         selector = imported(module, function, selector, "selector")
     if not callable(selector) or isinstance(selector, type):
-        raise InputError(f"selector must be one of {listed(known)}, or a function of a Situation, not {selector!r:.80}")
-    if selector_name(selector) in (*known, "warm_start", "reverse"):
+        raise InputError(
+            f"selector must be one of {listed(builtin)}, or a function of a Situation, not {selector!r:.80}"
+        )
+    if selector_name(selector) in (*builtin, "warm_start", "reverse"):
         raise InputError(f"a selector of your own needs a name of its own, not {selector_name(selector)!r}")
     return selector
 
@@ -156,19 +161,19 @@ def selector_name(selector: str | OwnSelector) -> str:
     return selector if isinstance(selector, str) else getattr(selector, "name", None) or name_of(selector)
 
 
-def name_of(given: Any) -> str:
+def name_of(thing: Any) -> str:
     """Module and name of a function, or of an object's class; a partial's with what it binds.
 
     Example:
         >>> name_of(partial(sorted, reverse=True))
         'builtins.sorted(reverse=True)'
     """
-    if isinstance(given, partial):
-        bound = [repr(value) for value in given.args]
-        bound += [f"{name}={value!r}" for name, value in sorted(given.keywords.items())]
+    if isinstance(thing, partial):
+        bound = [repr(value) for value in thing.args]
+        bound += [f"{name}={value!r}" for name, value in sorted(thing.keywords.items())]
         where_it_is = re.compile(r" at 0x[0-9a-fA-F]+")  # in memory: another one in every process
-        return where_it_is.sub("", f"{name_of(given.func)}({', '.join(bound)})")
-    named = given if hasattr(given, "__qualname__") else type(given)
+        return where_it_is.sub("", f"{name_of(thing.func)}({', '.join(bound)})")
+    named = thing if hasattr(thing, "__qualname__") else type(thing)
     return f"{named.__module__}.{named.__qualname__}"
 
 
@@ -233,13 +238,17 @@ def allowed_partners(ledger: Ledger, i: int, max_obs: int) -> Flags:
     return allowed
 
 
-def look(
-    selector: Selector, ledger: Ledger, config: AdaptiveConfig, seeds: tuple[int, int], fallback: str
-) -> Choice | None:
-    """What a selector chooses under one fallback, ``base`` or ``dup_relax``, with the random numbers of this step."""
-    limit = config.dup_max_obs if fallback == "base" else config.dup_max_obs_relaxed
-    limit = 1 if ledger.repeats_are_worthless else limit
-    return selector.choose(ledger, limit, np.random.default_rng((*seeds, limit)))
+def _most_answers(ledger: Ledger, config: AdaptiveConfig, fallback: str) -> int:
+    """How many answers a pair may have.
+
+    Where a run for the top discounts repeats, the few pairs at the border are asked on as soon as the judge has given
+    another answer to a pair that was asked before.
+    """
+    if ledger.repeats_are_worthless:
+        return 1
+    if config.top is not None and config.discount_repeats:
+        return UNLIMITED if ledger.repeats.n_repeats > ledger.repeats.n_agreeing else 2
+    return config.dup_max_obs if fallback == "base" else config.dup_max_obs_relaxed
 
 
 def choose_by(
@@ -255,21 +264,22 @@ def choose_by(
         config: how many answers a pair may have.
         seeds: the run's seed and the step.
     """
-    found, path = None, list[str]()
+    choice, path = None, list[str]()
     for fallback in ("base", "dup_relax"):
         path.append(fallback)
-        found = look(selector, ledger, config, seeds, fallback)
-        if found is not None:
+        limit = _most_answers(ledger, config, fallback)
+        choice = selector.choose(ledger, limit, np.random.default_rng((*seeds, limit)))
+        if choice is not None:
             break
     names = ("generated", "after_hard_filters", "after_duplicates", "after_star_caps", "scored")
     fields = {
-        **dict.fromkeys((f"n_candidates_{name}" for name in names), 0 if found is None else found.n_candidates),
+        **dict.fromkeys((f"n_candidates_{name}" for name in names), 0 if choice is None else choice.n_candidates),
         "star_cap_rejects": 0, "star_cap_reject_items": 0, "star_override_used": False, "repeats_allowed": False,
-        "is_explore_step": False, "candidate_starved": found is None,
+        "is_explore_step": False, "candidate_starved": choice is None,
         "fallback_used": path[-1], "fallback_path": ">".join(path),
-        "starvation_reason": "no_candidates" if found is None else None,
+        "starvation_reason": "no_candidates" if choice is None else None,
     }  # fmt: skip
-    return (None if found is None else (found.i, found.j)), fields
+    return (None if choice is None else (choice.i, choice.j)), fields
 
 
 _Known: TypeAlias = Callable[[], tuple[Sequence[str], "Floats | None"]]
@@ -299,10 +309,10 @@ def _fair(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | No
 
     Where repeats are discounted, partners that it has met are left out as often as repeats agree.
     """
-    found = _least_seen(ledger, max_obs, rng)
-    if found is None:
+    least_seen = _least_seen(ledger, max_obs, rng)
+    if least_seen is None:
         return None
-    i, partners = found
+    i, partners = least_seen
     fresh = partners[ledger.seen[i, partners] == 0]
     if ledger.discount and fresh.size and rng.random() < ledger.discount:
         partners = fresh
@@ -317,10 +327,10 @@ def _nearest(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice |
     Partners it has not met come before those it has: a second answer on the same pair says less than one on the next
     best, as it joins nothing new. Partners as close are told apart by chance.
     """
-    found = _least_seen(ledger, max_obs, rng)
-    if found is None:
+    least_seen = _least_seen(ledger, max_obs, rng)
+    if least_seen is None:
         return None
-    i, partners = found
+    i, partners = least_seen
     times = ledger.seen[i, partners]
     fresh = partners[times == times.min()]
     distance: Floats = np.abs(ledger.mu[fresh] - ledger.mu[i])
@@ -343,14 +353,14 @@ def _own(selector: OwnSelector, known: _Known) -> Chooser:
             ids=tuple(ids), theta=theta, degree=degree, allowed=allowed.copy(), history=ledger.history, rng=rng,
             repeat_agreement=ledger.discount, **shown,
         )  # fmt: skip
-        found: Any = selector(situation)
-        if found is None:
+        chosen: Any = selector(situation)
+        if chosen is None:
             return None
         try:
-            i, j = map(index, found)
+            i, j = map(index, chosen)
         except (TypeError, ValueError):
             raise InputError(
-                f"selector {selector_name(selector)} must return the numbers of two items, or None, not {found!r:.80}"
+                f"selector {selector_name(selector)} must return the numbers of two items, or None, not {chosen!r:.80}"
             ) from None
         if not (0 <= i < ledger.n and 0 <= j < ledger.n and allowed[i, j]):
             raise InputError(
@@ -364,9 +374,9 @@ def _own(selector: OwnSelector, known: _Known) -> Chooser:
 def _least_seen(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> tuple[int, Ints] | None:
     """An item of the fewest comparisons (those being asked included) among those with a partner, and its partners."""
     degree = ledger.degree + ledger.open_degree
-    there = np.flatnonzero(~ledger.set_aside)
+    present = np.flatnonzero(~ledger.set_aside)
     # The first in this order is almost always the one: no item has met all others until the very end.
-    order = rng.permutation(there)
+    order = rng.permutation(present)
     for i in order[np.argsort(degree[order], kind="stable")]:
         partners = np.flatnonzero(allowed_partners(ledger, int(i), max_obs))
         if partners.size:

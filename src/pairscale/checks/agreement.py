@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.checks.coefficients import LEAST_UNITS, cohen_kappa, kappa_weights, statistic_rows
+from pairscale.checks.people import answers_of_people, people_table
 from pairscale.core.columns import TASK_COLUMNS, judge_column
 from pairscale.core.comparisons import OF_ITS_PAIR, key_expressions
 from pairscale.core.display import ReprMixin
@@ -24,9 +25,8 @@ from pairscale.core.provenance import Provenance, fingerprint
 from pairscale.core.results import ResultColumns, read_form, text_columns
 from pairscale.core.tables import Table, as_text, id_text, listed, require_columns, require_ids, to_frame
 from pairscale.store.label_keys import known_key, read_key
-from pairscale.store.reading import is_run, read_comparisons
+from pairscale.store.reading import is_run, named_runs, read_comparisons
 from pairscale.store.runfile import open_run
-from pairscale.store.several import named_runs
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
@@ -65,6 +65,8 @@ class Agreement(ReprMixin, table="table"):
         level: Level of the intervals.
         notices: what was left out, and what to be careful with.
         provenance: how to get the same again.
+        people: of a run file, one row per person: ``person comparisons ties skipped seconds last agreement infit misfit
+            reason``, where ``agreement`` is with the scale of all answers; None of other labels.
         by: of labels of cases, what was compared: ``variant`` (who preferred which variant) or ``position`` (which side
             was chosen); None of other labels.
     """
@@ -79,6 +81,7 @@ class Agreement(ReprMixin, table="table"):
     notices: tuple[str, ...]
     provenance: Provenance
     by: str | None = None
+    people: pl.DataFrame | None = None
 
     def __str__(self) -> str:
         return f"{self.n_raters} raters on {self.n_units:,} units"
@@ -183,7 +186,10 @@ def agreement(
     codes = np.full((len(units), len(raters)), -1, dtype=np.int64)
     codes[_places(long["unit"], units), _places(long["rater"], raters)] = _places(long["label"], names)
     if (codes >= 0).sum(axis=1).max() < 2:
-        raise InputError("no unit was labelled by two raters; there is nothing to compare")
+        raise InputError(
+            "no unit was labelled by two raters; there is nothing to compare (the report of a run says how far each "
+            "person agrees with the common scale)"
+        )
     numeric = long["label"].dtype.is_numeric()
     ordered = numeric or categories is not None
     numbers = np.array(names if numeric else range(len(names)), dtype=np.float64)
@@ -205,7 +211,17 @@ def agreement(
         tuple(notices),
         Provenance("agreement", settings, seed),
         by,
+        _people(labels),
     )
+
+
+def _people(labels: Any) -> pl.DataFrame | None:
+    """The people whose answers are in a run file, beside their common scale."""
+    if not isinstance(labels, str | os.PathLike) or not is_run(labels):
+        return None
+    with open_run(labels) as store:
+        people = people_table(answers_of_people(store))
+    return people if people.height else None
 
 
 def two_raters(first: Sequence[Any], second: Sequence[Any]) -> dict[str, list[Any]]:
@@ -251,6 +267,8 @@ def _read(labels: Table | str | os.PathLike[str], encoding: str | None) -> pl.Da
         missing = f"`pairscale label MANIFEST --run {labels}` collects them"
         with open_run(labels) as store:
             table = store.labels()
+            if table.height == 0:
+                table = answers_of_people(store)
             if table.height == 0 and store.conditions().height > 1:
                 table = store.results()
     if table.height == 0:

@@ -125,9 +125,10 @@ class Calibration(ReprMixin, table="bins"):
             place = "; it states too much for the text shown second"
         elif self.intercept_upper is not None and self.intercept_upper < 0:
             place = "; it states too much for the text shown first"
+        ends = f"{100 * self.level:g} % confidence interval {self.slope_lower:.2f} to {self.slope_upper:.2f}"
         return (
-            f"where the judge says 90 %, {one} in {100 * share:.0f} %: {mood} (slope {self.slope:.2f}, "
-            f"{100 * self.level:g} % interval {self.slope_lower:.2f} to {self.slope_upper:.2f}; {about}){place}"
+            f"where the judge says 90 %, {one} in {100 * share:.0f} %: {mood} (slope {self.slope:.2f}, {ends}; "
+            f"{about}){place}"
         )
 
     def __str__(self) -> str:
@@ -265,11 +266,7 @@ def calibrate(
     pairs = np.arange(len(q)) if pair is None else np.unique(np.asarray(pair), return_inverse=True)[1]
     places = np.minimum((q * bins).astype(np.int64), bins - 1)
     lucky = np.random.default_rng(1).random((_CHANCES, len(q))) < q
-    fitted = _recalibrated(q, y, pairs, level)
-    slope: _Three = (None, None, None)
-    intercept: _Three = (None, None, None)
-    if fitted is not None:
-        slope, intercept = fitted
+    slope, intercept = _recalibrated(q, y, pairs, level)
     return Calibration(
         against,
         len(q),
@@ -277,15 +274,11 @@ def calibrate(
         float(np.mean(y * (1 - q) ** 2 + (1 - y) * q**2)),
         _error(q, y, places, bins),
         float(np.mean([_error(q, chosen, places, bins) for chosen in lucky])),
-        slope[0],
-        slope[1],
-        slope[2],
-        intercept[0],
-        intercept[1],
-        intercept[2],
-        _binned(q, y, places, bins, level),
-        level,
-        "the probabilities separate the choices, or do not vary" if fitted is None else None,
+        *slope,
+        *intercept,
+        bins=_binned(q, y, places, bins, level),
+        level=level,
+        why="the probabilities separate the choices, or do not vary" if slope is _NOT_TOLD else None,
     )
 
 
@@ -304,10 +297,11 @@ def _binned(q: Floats, y: Floats, places: Ints, bins: int, level: float) -> pl.D
 
 
 _Three: TypeAlias = tuple[float | None, float | None, float | None]
+_NOT_TOLD: _Three = (None, None, None)
 
 
-def _recalibrated(q: Floats, y: Floats, pair: Ints, level: float) -> tuple[_Three, _Three] | None:
-    """Slope and intercept, each with its interval by pairs; None where they are not finite."""
+def _recalibrated(q: Floats, y: Floats, pair: Ints, level: float) -> tuple[_Three, _Three]:
+    """Slope and intercept, each with its interval by pairs; nothing where they are not finite."""
     from pairscale.models.bayes.model import SATURATED
 
     with np.errstate(divide="ignore"):
@@ -318,7 +312,7 @@ def _recalibrated(q: Floats, y: Floats, pair: Ints, level: float) -> tuple[_Thre
     is_above = up.min(initial=np.inf) >= down.max(initial=-np.inf)
     is_below = up.max(initial=-np.inf) <= down.min(initial=np.inf)
     if n_pairs < 3 or is_above or is_below:
-        return None
+        return _NOT_TOLD, _NOT_TOLD
     x = np.stack([z, np.ones_like(z)], axis=1)
     beta = np.zeros(2)
     for _ in range(_STEPS):

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pairscale._version import __version__
-from pairscale.core.addresses import without_logins
 from pairscale.core.comparisons import Condition
 from pairscale.core.display import ReportMixin, ReprMixin
 from pairscale.core.encodings import read_bytes
-from pairscale.core.errors import FileFormatError, InputError
+from pairscale.core.errors import FileFormatError, InputError, without_logins
 from pairscale.core.files import replacing
 from pairscale.core.options import checked, require_suffix
 from pairscale.core.provenance import text_hash, utc_now
@@ -34,6 +33,10 @@ MEASURES: dict[str, tuple[str, str]] = {
     "net_agreement": (
         "Net agreement",
         "of the pairs that people decide, share decided alike minus share decided the other way",
+    ),
+    "correlation": (
+        "Correlation with people's scale",
+        "of the judge's scores of the texts with people's, allowing for how well both are known",
     ),
     "consistency": ("Consistent over orders", "share of the pairs with the same winner in both orders"),
     "first_place": ("First place preferred", "share of answers with a winner that name the text shown first"),
@@ -159,7 +162,8 @@ class JudgeCard(ReportMixin, ReprMixin, table="table"):
         judge: which judge, with which prompt.
         measures: by the names of :data:`MEASURES`, the figures.
         data: what it was measured on: ``kind``, ``n_pairs``, ``n_labelled``, ``labellers``, ``seed`` and a ``digest``
-            of texts and labels; with probabilities, ``calibration``: how right they are.
+            of texts and labels; ``answers``: by a digest of each labelled pair, whom people prefer and whom the judge,
+            for comparing a later judge; with probabilities, ``calibration``: how right they are.
         level: Level of the intervals.
         made_at: when, UTC.
         version: the version of pairscale that made it.
@@ -176,8 +180,14 @@ class JudgeCard(ReportMixin, ReprMixin, table="table"):
         found = self.measures["agreement"]
         if found.value is None:
             return f"{self.judge.judge_id}: agreement with people not measured"
-        ends = "" if found.lower is None or found.upper is None else f" ({found.lower:.0%} to {found.upper:.0%})"
-        return f"{self.judge.judge_id} agrees with people on {found.value:.0%}{ends} of {found.n:,} pairs"
+        line = f"{self.judge.judge_id} agrees with people on {found.value:.0%} of {found.n:,} pairs"
+        if found.lower is not None and found.upper is not None:
+            line += f" ({100 * self.level:g} % confidence interval {found.lower:.0%} to {found.upper:.0%})"
+        scale = self.measures["correlation"]
+        if scale.value is not None:
+            ends = f"95 % interval {scale.lower:.2f} to {scale.upper:.2f}"
+            line += f"; its scores of the texts correlate {scale.value:.2f} with people's ({ends})"
+        return line
 
     @property
     def table(self) -> pl.DataFrame:
@@ -241,7 +251,8 @@ class JudgeCard(ReportMixin, ReprMixin, table="table"):
             raise FileFormatError(f"{where} is not as it was written: its digest does not fit its content; {_AGAIN}")
         try:
             judge = JudgeIdentity(**found["judge"])
-            measures = {name: Measure(**found["measures"][name]) for name in MEASURES}
+            recorded = {"correlation": {"n": 0, "why": "the card is of an earlier version"}, **found["measures"]}
+            measures = {name: Measure(**recorded[name]) for name in MEASURES}
             return cls(judge, measures, dict(found["data"]), found["level"], found["made_at"], found["version"])
         except (KeyError, TypeError, ValueError) as error:
             raise FileFormatError(f"{where} is a judge card with a mistake in it ({error}); {_AGAIN}") from None

@@ -13,7 +13,7 @@ import polars as pl
 
 from pairscale.checks.effect import sign_test, wilson
 from pairscale.checks.position import PositionalBias, compare_orders, measure_bias
-from pairscale.core.display import PlotMixin, ReportMixin
+from pairscale.core.display import ReportMixin, ReprMixin
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.jobs import run_tasks, values_of
 from pairscale.core.notices import notice, plural
@@ -77,7 +77,7 @@ class _Cell:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TemplateStudy(PlotMixin, ReportMixin, table="table", columns=_FIGURES, charts=("templates",)):
+class TemplateStudy(ReprMixin, ReportMixin, table="table", columns=_FIGURES):
     """Templates by judges, measured in both orders.
 
     Attributes:

@@ -27,6 +27,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "demo": "Rank the bundled texts with the embedded judge: no key, no network.",
         "rank": "Rank texts adaptively: asks where it matters, stops when the ranking is reliable.",
         "trust": "How far can a ranking be trusted? The judge's scale against a few answers of people.",
+        "grade": "Marks and levels from a ranking, by known texts, quotas or boundary texts.",
         "fit": "Turn comparisons into scores, ranks, intervals and a reliability.",
         "report": "Write a run as one HTML page: what was found, texts, judge, cost, method.",
         "init": "Write a commented study file that `pairscale rank` runs.",
@@ -35,6 +36,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Compare and gate": {
         "ab": "Is B better than A? Compare two prompts, models or agents task by task.",
+        "best": "Which of n candidates is the best? Within a number of comparisons that you name.",
         "gate": "May B take the place of A? A verdict for CI, by exit code, at the least cost.",
         "compare": "Ask a judge about one pair of texts.",
     },
@@ -88,7 +90,7 @@ _TERMINATED = 143
 
 _START = """\
 Start here:
-    pairscale demo                            see what comes out, in seconds
+    pairscale demo                            see the result, in seconds
     pairscale rank essays/ --run run.db       your own texts, ranked adaptively
 or step by step:
     pairscale pairs essays/ --out pairs.csv   your own texts, paired
@@ -136,7 +138,7 @@ def main(args: Sequence[str] | None = None) -> None:
         except OSError as error:
             code = 1
             _forget_output()
-            if not isinstance(error, BrokenPipeError):  # whoever read it has gone
+            if not isinstance(error, BrokenPipeError):  # its reader has gone
                 complain("error", f"{error.filename or 'the output cannot be written'}: {error.strerror or error}")
         except Exception as error:
             if os.environ.get("PAIRSCALE_DEBUG"):
@@ -182,7 +184,7 @@ def _call(name: str, args: list[str]) -> int:
     if {"-h", "--help"} & {*args}:
         print(parser.format_help().rstrip())
         return 0
-    names = {option.name for option in command.options}
+    flags = {option.name: option.flag for option in command.options}
     try:
         args, study = with_study(args, command)
         settings = parser.read(args)
@@ -195,9 +197,9 @@ def _call(name: str, args: list[str]) -> int:
         say(f"{parser.format_usage()}error: {error}")
         return 2
     except InputError as error:
-        if type(error) is not InputError or error.argument not in names:
+        if type(error) is not InputError or error.argument not in flags:
             raise
-        complain("error", error_line(error))
+        complain("error", error_line(error, flags[error.argument]))
         return 2
 
 

@@ -5,13 +5,10 @@ Each function takes the arguments of the verb, and puts in their place what it h
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from pairscale.cli._common import Output, echo, in_shell, say
+from pairscale.cli._common import in_shell, popped, say
 from pairscale.cli._history import READ
-from pairscale.core.errors import InputError
 from pairscale.core.notices import plural
 
 if TYPE_CHECKING:
@@ -25,16 +22,12 @@ _OF_PAIRS = ("a_col", "b_col")
 _OF_JUDGE = ("trait", "template", "judge_args", "base_url", "cache", "price")
 
 
-def _popped(arguments: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    return {name: arguments.pop(name) for name in names if name in arguments}
-
-
 def read_texts(arguments: dict[str, Any]) -> None:
     """Read the texts that ``data`` names."""
     from pairscale.core.samples import inspect_samples, require_all_read
 
     is_strict = arguments.pop("strict", False)
-    report = inspect_samples(arguments["data"], **_popped(arguments, _OF_READING))
+    report = inspect_samples(arguments["data"], **popped(arguments, _OF_READING))
     if is_strict:
         require_all_read(report)
     _say_read(report)
@@ -50,7 +43,7 @@ def read_pairs(arguments: dict[str, Any], name: str) -> list[str] | None:
     from pairscale.pairing.reading import read_pairs as read
 
     source = arguments[name]
-    arguments[name], ids = read(source, **_popped(arguments, (*_OF_READING, *_OF_PAIRS)), tell=_say_read)
+    arguments[name], ids = read(source, **popped(arguments, (*_OF_READING, *_OF_PAIRS)), tell=_say_read)
     if ids is None:
         _say_pairs(arguments[name], source)
     return ids
@@ -61,14 +54,13 @@ def read_given_pairs(arguments: dict[str, Any]) -> None:
     from pairscale.pairing.reading import read_given_pairs as read
 
     source = arguments["pairs"]
-    arguments["pairs"] = read(source, **_popped(arguments, ("encoding", *_OF_PAIRS)))
+    arguments["pairs"] = read(source, **popped(arguments, ("encoding", *_OF_PAIRS)))
     _say_pairs(arguments["pairs"], source)
 
 
 def _say_pairs(pairs: pl.DataFrame, source: object) -> None:
     texts = len({*pairs["ID1"], *pairs["ID2"]})
     kept = [name for name in pairs.columns if name not in {"ID1", "ID2", "text1", "text2"}]
-    READ.set({"source": str(source), "pairs": pairs.height, "texts": texts, "kept": kept})
     more = f"; other columns kept: {', '.join(kept)}" if kept else ""
     say(f"{plural(pairs.height, 'pair')} of {texts:,} texts from {source}{more}")
 
@@ -83,14 +75,14 @@ def make_judge(arguments: dict[str, Any]) -> Judge:
     """Make the judge that ``judge`` names, with its settings."""
     from pairscale.judges.build import judge_with
 
-    judge = judge_with(arguments["judge"], answer=arguments.get("answer", "winner"), **_popped(arguments, _OF_JUDGE))
+    judge = judge_with(arguments["judge"], answer=arguments.get("answer", "winner"), **popped(arguments, _OF_JUDGE))
     arguments["judge"] = judge
     return judge
 
 
 def opening(*judges: str, saved: bool = True) -> None:
     """Say who judges, and whether that is a grading."""
-    from pairscale.judges.names import judged_by, no_grading
+    from pairscale.judges.base import judged_by, no_grading
 
     say(f"judge: {judged_by(judges)}")
     banner = no_grading(judges)
@@ -104,27 +96,9 @@ def opening(*judges: str, saved: bool = True) -> None:
 
 def say_judged(*names: str | None, judge: object = None) -> None:
     """How many answers came from the cache, and who has judged, as the last line."""
-    from pairscale.judges.names import judged_by, no_grading
+    from pairscale.judges.base import judged_by, no_grading
 
     reused = getattr(judge, "reused", None)
     if reused is not None and reused.answers:
         say(str(reused))
     say(f"judged by {judged_by(names)}. {no_grading(names)}".removesuffix(". "))
-
-
-def show_request(emit: Output, judge: Judge, pair: Any, calls: int) -> None:
-    """What would be sent for the first pair, and how often something would be."""
-    from pairscale.judges.base import JudgePair
-
-    if not hasattr(judge, "preview"):
-        raise InputError(f"--dry-run shows what a model would be sent; {judge.condition.judge_id} is not a model")
-    first, second = ({"ID": pair[f"ID{side}"], "text": pair[f"text{side}"]} for side in "12")
-    question = JudgePair(first, second)
-    address, body = judge.preview(question)
-
-    def show() -> None:
-        echo(f"{calls:,} calls to {address}, nothing was sent; the first:\n")
-        echo(json.dumps(body, indent=2, ensure_ascii=False))
-
-    prompt = judge.request(question).prompt  # type: ignore[attr-defined]
-    emit({"calls": calls, "address": address, "body": body, "prompt": prompt}, None, show)

@@ -6,13 +6,13 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.core.addresses import without_login
 from pairscale.core.display import as_cell, printable, text_lines
+from pairscale.core.errors import without_login
 from pairscale.core.notices import plural
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ __all__ = [
     "error_line",
     "fields",
     "in_shell",
+    "other_file",
+    "popped",
     "printable",
     "require_chart",
     "say",
@@ -39,7 +41,8 @@ __all__ = [
 _PIPE_WIDTH = 140
 
 _ARGUMENT = re.compile(
-    r"(?:\b(btl_config|adaptive_config|judge_args):? )?(?:`([a-z_]+)=([^`]*)`|\b([a-z_]+)=(['\"])(\w+)\5)"
+    r"(?:\b(btl_config|adaptive_config|judge_args):? )?"
+    r"(?:`([a-z_]+)=([^`]*)`|\b([a-z_]+)=(['\"])(\w+)\5|\b(seed)=(\d+))"
 )
 _CONFIGURED = re.compile(r"^(?:adaptive_config|btl_config): ")
 _OTHER_NAMES = {"pair_pct": "share", "fit_fn": "fit", "judge_args": "judge-arg", "unconnected": "separate"}
@@ -70,12 +73,17 @@ def complain(kind: str, message: str) -> None:
     say(f"{kind}: {printable(in_shell(message))}")
 
 
-def error_line(error: PairscaleError) -> str:
-    """What an error says, with the options of the command in place of the arguments of functions."""
+def error_line(error: PairscaleError, flag: str | None = None) -> str:
+    """What an error says, with the option of the command in place of the argument of a function.
+
+    Args:
+        error: the error.
+        flag: what the shell calls the argument, where that is known.
+    """
     message = _CONFIGURED.sub("--set: ", str(error))
     argument = str(getattr(error, "argument", None))
     if argument.isidentifier() and message.startswith(argument):
-        return f"{_option(argument)}{message.removeprefix(argument)}"
+        return f"{flag or _option(argument)}{message.removeprefix(argument)}"
     return message
 
 
@@ -85,8 +93,8 @@ def in_shell(message: str) -> str:
 
 
 def _spelled(argument: re.Match[str]) -> str:
-    name = argument[2] or argument[4]
-    value = argument[3] or argument[6]
+    name = argument[2] or argument[4] or argument[7]
+    value = argument[3] or argument[6] or argument[8]
     if argument[1]:
         return f"{'--judge-arg' if argument[1] == 'judge_args' else '--set'} {name}={value}"
     return _option(name) if value in ("", None, "True") or name == "unconnected" else f"{_option(name)} {value}"
@@ -101,6 +109,11 @@ def require_chart(path: str | Path) -> None:
     from pairscale.reporting.vega import require_chart_file
 
     require_chart_file(Path(path), "--chart")
+
+
+def popped(arguments: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Take the arguments of these names out, as far as they are there."""
+    return {name: arguments.pop(name) for name in names if name in arguments}
 
 
 def fields(result: object, names: str) -> dict[str, Any]:
@@ -164,6 +177,16 @@ def writable(out: Path) -> Path:
             return out
     except OSError as error:
         raise FileFormatError(f"--out {out} cannot be written: {error.strerror}") from None
+
+
+def other_file(emit: Output, out: str | Path | None, ending: str) -> Path | None:
+    """The file of ``--out`` where it has this ending; one of another ending is for the table."""
+    if out is None:
+        return None
+    if str(out).lower().endswith(ending):
+        return Path(out)
+    emit.out = writable(Path(out))
+    return None
 
 
 def terminal_width() -> int:

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairscale._version import __version__
-from pairscale.core.addresses import NAMES_OF_KEYS, without_logins
-from pairscale.core.errors import InputError
+from pairscale.core.errors import NAMES_OF_KEYS, InputError, without_logins
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -49,7 +48,7 @@ def keeping_settings(
     from pairscale.core.files import TABLE_SUFFIXES
 
     if run.lower().endswith(TABLE_SUFFIXES):  # `pairscale fit` would read it as one
-        raise InputError(f"--run {run}: that is the ending of a table; call the run file run.db, and see --save-path")
+        raise InputError(f"--run {run}: that is the ending of a table; call it run.db (--out writes tables)")
     from pairscale.core.provenance import utc_now
     from pairscale.store.chain import recording
 
@@ -68,13 +67,6 @@ def keeping_settings(
 
     with recording(row_for):
         yield
-
-
-def kept_settings(store: RunFile) -> list[dict[str, Any]]:
-    """The commands that wrote to a run file, in order: ``command at version study settings``."""
-    from pairscale.store.marks import COMMANDS
-
-    return store.read_log(COMMANDS)
 
 
 def _without_keys(value: Any) -> Any:

@@ -44,5 +44,8 @@ def command(arguments: dict[str, Any], emit: Output) -> None:
         if result.n_raters > 2:
             echo("\nEvery two of them:")
             show_table(result.pairs)
+        if result.people is not None:
+            echo("\nEach of them beside the scale of all answers:")
+            show_table(result.people.drop("last", "reason"), digits=2)
 
-    emit(fields(result, "n_units n_raters by categories level table pairs notices"), result.table, show)
+    emit(fields(result, "n_units n_raters by categories level table pairs people notices"), result.table, show)

@@ -22,8 +22,8 @@ def command(arguments: dict[str, Any], emit: Output) -> int:
 
     All rows are compared with the hash chain: texts, pairs, conditions, attempts, costs, replies, comparisons, labels
     and logs. Comparisons must follow from the attempts that gave them. An adaptive run is replayed from its seed and
-    its outcomes: every pair must come out as it was asked, and every stop must follow from the figures that were logged
-    with it. The exit code is 0 when no difference is found, else 1; differences are named by table and row.
+    its outcomes: every pair must be the one that was asked, and every stop must follow from the figures logged with it.
+    The exit code is 0 when no difference is found, else 1; differences are named by table and row.
 
     The chain finds every row that was changed, added or removed, with two exceptions. A file whose hashes were all
     computed again is found with --digest: note the digest that `pairscale status` shows when a run has ended, and keep

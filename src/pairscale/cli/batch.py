@@ -55,7 +55,7 @@ def status(arguments: dict[str, Any], emit: Output) -> None:
 def collect(arguments: dict[str, Any], emit: Output) -> None:
     """Take in the results of the batches that have ended, and wait for none.
 
-    What came back is in the run file afterwards; `--out` writes all results of the run's batches to a file.
+    The results are in the run file afterwards; `--out` writes all results of the run's batches to a file.
     """
     answers = ps.batch.collect(**arguments)
     answered = f"{plural(answers.results.height, 'pair')} of this run answered"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pairscale as ps
 from pairscale.cli._asking import make_judge, opening, read_texts, say_judged
-from pairscale.cli._common import Output, echo, fields, printable, say, show_table, writable
+from pairscale.cli._common import Output, echo, fields, other_file, printable, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.notices import plural
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     "pairscale check-judge essays/ --judge openai:gpt-5.1 --run check.db",
     "pairscale check-judge essays.csv --judge mine:better --n-pairs 50",
     "pairscale check-judge cases.jsonl --labels people.jsonl --out card.json",
+    "pairscale check-judge essays.csv --labels people.csv --since old-card.json",
     hidden="timeout seed encoding strict price",
 )
 def command(
@@ -32,6 +34,7 @@ def command(
     Does it answer validly? Is it consistent when the order is reversed? Does it favour a position, or longer
     texts? What does it cost, and how many comparisons and how much money will this data set need? With --labels also:
     does it agree with people, does it say the same when asked again, and does appended nonsense win it over? With
+    --since card.json also: does it agree with people as well as the judge of that card, on the same labels? With
     --answer probability also: are its probabilities right, against people and against its own reversed answers?
 
     --out judge-card.json keeps all of it, and `pairscale report judge-card.json` shows it as a page.
@@ -43,9 +46,7 @@ def command(
     """
     from pairscale.evaluate.judge_check import case_rows
 
-    card = out if str(out).lower().endswith(".json") else None
-    if out is not None and card is None:
-        emit.out = writable(Path(out))
+    card = other_file(emit, out, ".json")
     cases = case_rows(Path(arguments["data"]))
     if cases is None:
         read_texts(arguments)
@@ -71,7 +72,8 @@ def command(
     names = "judge_id n_items n_pairs n_asked n_valid prop_valid prop_consistent cost_each prices_as_of seconds_each"
     document = fields(check, f"{names} tokens_each failures spread error")
     document["position"] = None if check.bias is None else check.bias.verdict
-    document["plan"] = None if plan is None else fields(plan, "answer comparisons cost")
+    document["plan"] = None if plan is None else fields(plan, "answer comparisons half cost")
+    document["change"] = None if check.change is None else asdict(check.change)
     document["card"] = check.card.to_dict()
     emit(document, check.card.table, lambda: _show(check, plan))
     say_judged(check.judge_id, judge=judge)
@@ -82,6 +84,10 @@ def _show(check: JudgeCheck, plan: ComparisonPlan | None) -> None:
 
     asked = "the cases" if check.card.judge.kind == "cases" else f"the pairs of {check.n_items:,} texts"
     echo(f"{check.n_pairs} of {asked}, in both orders\n{check}\n")
+    if check.card.measures["agreement"].measured:
+        echo(f"{check.card}\n")
+    if check.change is not None:
+        echo(f"{check.change}\n")
     table = check.card.table
     show_table(table.filter(table["value"].is_not_null()).select("measure", "n", "value", "lower", "upper"))
     echo()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pairscale as ps
-from pairscale.cli._asking import make_judge, opening, say_judged, show_request
+from pairscale.cli._asking import make_judge, opening, say_judged
 from pairscale.cli._common import Output, echo, printable, say
 from pairscale.cli.from_verb import from_verb
 
@@ -17,15 +17,10 @@ _WINNERS = {"SAMPLE_1": "better: the first text", "SAMPLE_2": "better: the secon
     "TEXT1 TEXT2",
     "pairscale compare anna.txt ben.txt --judge openai:gpt-5.1",
     'pairscale compare "It rains." "It rains, so we stay." --judge lexical',
-    "pairscale compare anna.txt ben.txt --judge openai:gpt-5.1 --dry-run",
     hidden="timeout encoding",
 )
-def command(arguments: dict[str, Any], emit: Output, *, dry_run: bool = False) -> None:
-    """Ask a judge which of two texts is better: a quick try before a study.
-
-    Args:
-        dry_run: Show the request, and ask nothing.
-    """
+def command(arguments: dict[str, Any], emit: Output) -> None:
+    """Ask a judge which of two texts is better: a quick try before a study."""
     from pairscale.collect.verbs import pair_of
     from pairscale.judges.base import judge_member
     from pairscale.providers.catalog import price_date, price_note
@@ -34,9 +29,6 @@ def command(arguments: dict[str, Any], emit: Output, *, dry_run: bool = False) -
     judge = make_judge(arguments)
     say(f"2 texts: {len(pair['text1']):,} and {len(pair['text2']):,} characters")
     opening(judge.condition.judge_id)
-    if dry_run:
-        show_request(emit, judge, pair, 1)
-        return
     answer = ps.compare(**arguments | {"text1": pair["text1"], "text2": pair["text2"]})
     row = answer.row(0, named=True)
     prices_as_of = price_date(judge_member(judge, "price"))

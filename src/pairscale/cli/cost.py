@@ -17,7 +17,7 @@ from pairscale.cli.from_verb import from_verb
     "pairscale cost pairs.csv --judge openai:gpt-5.1 --pilot 40 --batch",
     "pairscale cost pairs.csv --judge anthropic:claude-sonnet-4-5 --offline",
     "pairscale cost pairs.csv --judge compatible:m --price input=0.2,output=0.6",
-    hidden="select seed output_tokens quantile cache timeout concurrency strict encoding a_col b_col",
+    hidden="select seed quantile cache timeout concurrency strict encoding a_col b_col",
 )
 def command(arguments: dict[str, Any], emit: Output) -> None:
     """Estimate what judging pairs will cost: asks a few, and says what all of them will need.

@@ -26,14 +26,13 @@ def command(emit: Output, *, folder: str | Path = "pairscale-demo") -> None:
     import polars as pl
 
     from pairscale.adaptive.messages import STOPS
-    from pairscale.models.correlations import spearman
-    from pairscale.reporting.verbs import write_report
+    from pairscale.models.reliability import spearman
 
     run, report = _fresh(Path(folder))
     samples = ps.example_writing_samples
     say(f"Ranking {samples.height} texts with the embedded judge (a baseline, not a model) …")
     result = ps.rank(samples, judge="lexical", run=run, progress="line")
-    write_report(run, report, title="Why is it hard to change a habit?")
+    ps.report(run, out=report, title="Why is it hard to change a habit?")
     ranking = result.items.join(samples.select("ID", "text"), on="ID", maintain_order="left")
     reliability = result.refits["reliability"][-1]
     agreement = spearman(ranking["theta_mean"].to_numpy(), ranking["quality_score"].to_numpy()) or 0.0
@@ -53,14 +52,10 @@ def command(emit: Output, *, folder: str | Path = "pairscale-demo") -> None:
         echo(f"answers  {run}  (try: pairscale audit {run})")
 
     document = {
-        "comparisons": summary["committed_pairs"],
-        "stop_reason": summary["last_stop_reason"],
-        "reliability": reliability,
-        "spearman_quality_score": agreement,
-        "report": str(report),
-        "run": str(run),
+        "comparisons": summary["committed_pairs"], "stop_reason": summary["last_stop_reason"],
+        "reliability": reliability, "spearman_quality_score": agreement, "report": str(report), "run": str(run),
         "items": ranking.drop("text"),
-    }
+    }  # fmt: skip
     emit(document, ranking, show)
     say_judged("lexical")
 

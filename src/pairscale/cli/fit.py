@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pairscale as ps
-from pairscale.cli._common import Output, echo, fields, require_chart, say, show_table
+from pairscale.cli._common import Output, echo, fields, popped, require_chart, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
-from pairscale.core.told import NOT_TOLD, is_told
+from pairscale.core.notices import NOT_TOLD, is_told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,8 +81,8 @@ def command(
             'parts/*.parquet'.
         fit_statistics: For bt: also show how well each text and each judge fits the scores (infit, outfit).
         chart: Draw the result: svg, png, pdf, html or json, by the ending.
-        chart_kind: What to draw: scores; ranks (bt and bayes; adds rank intervals to the table of bt); wins: who beats
-            whom; judges (bt): how well each judge fits the scale.
+        chart_kind: What to draw: scores; ranks (bt and bayes; adds rank intervals to the table of bt); wins: how likely
+            each text is to beat each other one; judges (bt): how well each judge fits the scale.
         width: With --chart: its width in pixels.
         font_size: With --chart: the size of names and numbers in pixels.
         no_title: With --chart: neither title nor notes.
@@ -99,9 +99,9 @@ def command(
     if fit_statistics and model != "bt":
         raise InputError("fit_statistics belongs to model='bt'; leave it out", "fit_statistics")
     source = arguments["data"]
-    reading = {name: arguments.pop(name) for name in ("condition", "a_col", "b_col", "winner_col", "encoding", "key")}
+    reading = popped(arguments, ("condition", "a_col", "b_col", "winner_col", "encoding", "key"))
     keep = None
-    if not fit_statistics and chart_kind not in {"wins", "judges"}:
+    if not fit_statistics and chart_kind != "judges":
         keep = counted_by(model, answer=arguments["answer"], judges=arguments["judges"])
     every_judge = arguments["judges"] == "slopes"
     results = read_comparisons(source, **reading, aloud=False, keep=keep, every_judge=every_judge)
@@ -115,26 +115,22 @@ def command(
     else:
         facts, items, names = _bayes(fit)
     facts["checks"] = [] if model == "elo" else _checks(results.table)
-    lines = _lines(facts)
     if results.samples is not None:
         items, kept = with_kept(items, results.samples)
         names += kept
     short = items.select(names)
     if chart is not None:
-        title = "" if no_title else None
-        source, order = (results.table, {"order": fit}) if chart_kind == "wins" else (fit, {})
-        plot(source, chart_kind, chart, title=title, width=width, font_size=font_size, **order)
+        plot(fit, chart_kind, chart, title="" if no_title else None, width=width, font_size=font_size)
         say(f"wrote the chart to {chart}")
-    tables = {}
+    more = [facts.get("judges")]
     if fit_statistics:
-        statistics = ps.fit_statistics(fit)
-        tables = {"items": statistics.items, "judges": statistics.judges}
-        facts["fit_statistics"] = tables
+        facts["fit_statistics"] = fields(ps.fit_statistics(fit), "items judges")
+        more += facts["fit_statistics"].values()
 
     def show() -> None:
         show_table(items if columns == "all" else short)
-        echo("\n".join(["", *lines]))
-        for table in (*tables.values(), facts.get("judges")):
+        echo("\n".join(["", *_lines(facts)]))
+        for table in more:
             if table is not None:
                 echo()
                 show_table(table)
@@ -171,26 +167,18 @@ def _bayes(fit: BayesFit) -> tuple[dict[str, Any], pl.DataFrame, list[str]]:
     last = fit.fit
     log = fit.round_log.row(0, named=True)
     items = ps.summarize_items(fit)
-    error = getattr(last, "error", None)
-    spread = None if last.prior_sd is None else float(last.prior_sd.mean())
+    spread = last.provenance.settings["prior_sd"] if last.prior_sd is None else float(last.prior_sd.mean())
     facts: dict[str, Any] = {
-        "engine": last.model_variant,
-        **last.reliability().columns,
-        "n_items": items.height,
-        "n_comparisons": last.n_comparisons,
-        "diagnostics": last.diagnostics.log_columns(),
-        "failures": last.diagnostics.reasons,
-        "epsilon": log["epsilon_mean"],
-        "b": log["b_mean"],
-        "b_interval": (log["b_p2.5"], log["b_p97.5"]),
-        "prior_sd": last.provenance.settings["prior_sd"] if spread is None else spread,
-        "repeats": last.repeat_agreement,
-        "notices": fit.notices,
-        "error": None if error is None else float(error.mean()),
-        "judges": fit.judges,
-        "not_told": [],
-    }
-    told = {"epsilon": is_told(log, "epsilon"), "b": is_told(log, "b"), "prior_sd": spread is None or last.spread_told}
+        "engine": last.model_variant, **last.reliability().columns, "n_items": items.height,
+        "n_comparisons": last.n_comparisons, "diagnostics": last.diagnostics.log_columns(),
+        "failures": last.diagnostics.reasons, "epsilon": log["epsilon_mean"], "b": log["b_mean"],
+        "b_interval": (log["b_p2.5"], log["b_p97.5"]), "prior_sd": spread, "repeats": last.repeat_agreement,
+        "notices": fit.notices, "error": getattr(last, "error", None), "judges": fit.judges, "not_told": [],
+    }  # fmt: skip
+    if facts["error"] is not None:
+        facts["error"] = float(facts["error"].mean())
+    told = {name: is_told(log, name) for name in ("epsilon", "b")}
+    told["prior_sd"] = last.prior_sd is None or last.spread_told
     for name, is_known in told.items():
         if facts[name] is not None and not is_known:
             facts[name] = None
@@ -206,15 +194,13 @@ def _lines(facts: Mapping[str, Any]) -> list[str]:
         if facts.get(name) is not None:
             lines.append(f"{words} {facts[name]:.3f}")
     if facts.get("reliability_lower") is not None:
-        lower = facts["reliability_lower"]
-        upper = facts["reliability_upper"]
-        lines[1] += f" ({lower:.3f} to {upper:.3f}): the expected squared correlation with the true scores"
-    if facts.get("b") is not None:
-        lower, upper = facts["b_interval"]
-        lines.append(f"{_POSITION} {facts['b']:.3f} ({lower:.3f} to {upper:.3f})")
-    lines += [f"{words}: {NOT_TOLD}" for words in facts.get("not_told", ())]
-    if facts["reliability"] is not None and facts["reliability"] < 0:
+        interval = "({reliability_lower:.3f} to {reliability_upper:.3f})".format_map(facts)
+        lines[1] += f" {interval}: the expected squared correlation with the true scores"
+    elif facts["reliability"] is not None and facts["reliability"] < 0:
         lines[1] += ": the errors of the scores are larger than their spread, so that the order says little"
+    if facts.get("b") is not None:
+        lines.append("{} {:.3f} ({:.3f} to {:.3f})".format(_POSITION, facts["b"], *facts["b_interval"]))
+    lines += [f"{words}: {NOT_TOLD}" for words in facts.get("not_told", ())]
     if "level" in facts:
         lines.append(f"lower, upper: 95 % interval of the difference to {facts['reference']}")
     if "runs" in facts:
@@ -222,5 +208,4 @@ def _lines(facts: Mapping[str, Any]) -> list[str]:
     for check in facts["checks"]:
         if not check["passes"]:
             lines.append(f"the model does not hold everywhere: {check['warning']} (p {check['p_text']})")
-    lines += [f"diagnostics FAIL, figures are provisional: {reason}" for reason in facts.get("failures", ())]
-    return lines
+    return lines + [f"diagnostics FAIL, figures are provisional: {reason}" for reason in facts.get("failures", ())]

@@ -25,10 +25,9 @@ _STATES = {
     "pairscale gate a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1",
     "pairscale gate a.jsonl b.jsonl --criterion helpful --margin 0.1",
     "pairscale gate a.jsonl b.jsonl --criterion c --fail-if worse,inconclusive",
-    "pairscale gate a.jsonl --baseline a.json --update-baseline --criterion c",
-    "pairscale gate b.jsonl --baseline a.json --criterion helpful --run gate.db",
-    "pairscale gate tasks.csv --variant-b app:run --baseline a.json --criterion c",
-    "pairscale gate a.jsonl b.jsonl --criterion c --junit g.xml --summary g.md",
+    "pairscale gate b.jsonl --baseline a.jsonl --criterion helpful --run gate.db",
+    "pairscale gate tasks.csv --variant-b app:f --baseline a.jsonl --criterion c",
+    "pairscale gate a.jsonl b.jsonl --criterion c --summary g.md",
     hidden="timeout repeats seed suite encoding",
 )
 def command(arguments: dict[str, Any], emit: Output) -> int:
@@ -56,9 +55,7 @@ def command(arguments: dict[str, Any], emit: Output) -> int:
             panel that decides by majority.
     """
     judges = arguments["judge"] or ["lexical"]
-    is_recording = arguments["update_baseline"] and arguments["b"] is None and arguments["a_col"] is None
-    if not is_recording:
-        opening(*judges, saved=arguments["run"] is not None)
+    opening(*judges, saved=arguments["run"] is not None)
     try:
         result = ps.gate(**arguments)
     except JudgeError as error:
@@ -83,8 +80,6 @@ def command(arguments: dict[str, Any], emit: Output) -> int:
     state = _STATES[result.exit_code]
     if run is not None:
         say_judged(*judges)
-    elif result.problem is None:
-        state = "the baseline is recorded, and nothing was compared"
     say(f"exit code {result.exit_code}: {state}")
     return result.exit_code
 
@@ -98,9 +93,6 @@ def _verdicts(result: ps.GateResult) -> list[str]:
 
 
 def _show(result: ps.GateResult, lines: list[str]) -> None:
-    if result.result is None:
-        echo(str(result))
-        return
     for line in (*lines, ""):
         echo(line)
     show_table(result.frame())

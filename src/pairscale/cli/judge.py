@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pairscale as ps
-from pairscale.cli._asking import make_judge, opening, read_given_pairs, say_judged, show_request
-from pairscale.cli._common import Output, as_argument, fields, say, show_table
+from pairscale.cli._asking import make_judge, opening, read_given_pairs, say_judged
+from pairscale.cli._common import Output, as_argument, echo, fields, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from pairscale.judges.base import Judge
 
 
 @from_verb(
@@ -52,7 +55,7 @@ def command(arguments: dict[str, Any], emit: Output, *, dry_run: bool = False) -
     judge = make_judge(arguments)
     opening(judge.condition.judge_id, saved=dry_run or run is not None)
     if dry_run:
-        show_request(emit, judge, pairs.row(0, named=True), pairs.height)
+        _show_request(emit, judge, pairs)
         return
     answers = ps.judge(**arguments)
     document = fields(answers, "asked condition_id results")
@@ -65,22 +68,40 @@ def command(arguments: dict[str, Any], emit: Output, *, dry_run: bool = False) -
     if answers.n_answered == 0:
         if emit.as_json:
             emit(document, None, lambda: None)
-        if answers.n_failed == 0:
-            raise InputError(f"none of the {total:,} pairs was asked; the first might pass --max-cost")
-        reason = answers.failed_pairs["error_message"][0]
-        raise InputError(f"none of the {total:,} pairs was answered; the first: {reason}")
+        reason = "asked; the first might pass --max-cost"
+        if answers.n_failed:
+            reason = f"answered; the first: {answers.failed_pairs['error_message'][0]}"
+        raise InputError(f"none of the {total:,} pairs was {reason}")
     say(f"{answers.n_answered:,} of {total:,} pairs answered, {answers.asked:,} asked now")
     if answers.n_failed:
         say(f"{answers.n_failed:,} without an answer; the same command asks them again:")
         for row in answers.failed_pairs.head(3).iter_rows(named=True):
             say(f"  {row['ID1']} / {row['ID2']}: {row['error_code']}: {row['error_message']}")
     if is_many(pairs.height) and run is not None and emit.is_screen:
-        say(f"so many results are not read into memory: pairscale export {as_argument(run)} --out results.parquet")
+        say(f"too many results to show: pairscale export {as_argument(run)} --out results.parquet")
     else:
         emit(document, answers.results, lambda: _show(answers.results, document["prices_as_of"]))
     if run is not None and not emit.as_json:
         say(f"next: pairscale fit {as_argument(run)}")
     say_judged(judge.condition.judge_id, judge=judge)
+
+
+def _show_request(emit: Output, judge: Judge, pairs: pl.DataFrame) -> None:
+    """What would be sent for the first pair, and how often something would be."""
+    from pairscale.judges.base import JudgePair
+
+    if not hasattr(judge, "preview"):
+        raise InputError(f"--dry-run shows what a model would be sent; {judge.condition.judge_id} is not a model")
+    row = pairs.row(0, named=True)
+    question = JudgePair({"ID": row["ID1"], "text": row["text1"]}, {"ID": row["ID2"], "text": row["text2"]})
+    address, body = judge.preview(question)
+
+    def show() -> None:
+        echo(f"{pairs.height:,} calls to {address}, nothing was sent; the first:\n")
+        echo(json.dumps(body, indent=2, ensure_ascii=False))
+
+    prompt = judge.request(question).prompt  # type: ignore[attr-defined]
+    emit({"calls": pairs.height, "address": address, "body": body, "prompt": prompt}, None, show)
 
 
 def _show(results: pl.DataFrame, prices_as_of: str | None) -> None:

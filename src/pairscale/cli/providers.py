@@ -103,7 +103,7 @@ def added(command: str, name: str | None, file: str | None) -> bool:
 
 
 def as_text(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry with its lists and mappings in words, as a table and a screen show them."""
+    """An entry whose lists and mappings are text, as a table and a screen show them."""
     words = dict(entry)
     for key, value in entry.items():
         if isinstance(value, Mapping):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pairscale as ps
-from pairscale.cli._asking import make_judge, opening, read_texts, say_judged, show_request
-from pairscale.cli._common import Output, as_argument, echo, say, show_table
+from pairscale.cli._asking import make_judge, opening, read_texts, say_judged
+from pairscale.cli._common import Output, as_argument, echo, popped, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.options import read_setting
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from pairscale.adaptive.rank import AdaptiveResult
     from pairscale.adaptive.session import AdaptiveState
 
-_ENDINGS = {
-    "btl_converged": "a higher --reliability continues the run (with --goal top:K, a lower --set top_wrong_max)",
+ENDINGS = {
+    "btl_converged": "a higher --reliability continues the run (with --goal top:K, a lower --set top_wrong_max or a "
+    "higher --set eap_reliability_min)",
     "candidate_starvation": "--set dup_max_obs=3 --set dup_p_margin=0.5 continues with more answers to a pair",
     "pairs_exhausted": "new texts continue the run",
     "max_comparisons": "paused at --max-comparisons; run the same command with a higher one to continue",
@@ -31,6 +32,8 @@ _ENDINGS = {
     "judge_failing": "paused: the judge gives no valid answers; fix it, and run the same command again to continue",
     "judge_flips": "paused: the judge goes by position; run the same command with --set flip_share_max=S to continue",
 }
+"""How to continue a run, by the reason why it stopped."""
+PAUSED = "paused; run the same command again to continue"
 
 
 @from_verb(
@@ -49,13 +52,12 @@ def command(
     emit: Output,
     *,
     set_: list[str] | None = None,
-    dry_run: bool = False,
     labellers: str | None = None,
     instructions: str | Path | None = None,
     host: str = "127.0.0.1",
     port: int = 8484,
     url: str | None = None,
-    columns: Literal["short", "all"] | None = None,
+    columns: Literal["short", "all"] = "short",
 ) -> int:
     """Rank texts adaptively, with any judge.
 
@@ -79,37 +81,31 @@ def command(
             module:function.
         set_: A field of the configuration, such as cap_frac=0.1; can be repeated.
         fit: How the model is fitted: exact (sampled), or laplace (fast, approximate).
-        dry_run: Show the first request and the number of calls; ask nothing.
         labellers: Names of the labellers, such as ann,bob, or their number; each gets a link.
         instructions: What labellers read first, in Markdown.
         host: Where the page listens; 127.0.0.1 is reached from this machine alone.
         port: Port of the page; 0 takes a free one.
         url: How people reach the page, such as https://labels.example.org.
-        columns: short: rank, ID, score and interval; all. By default the screen shows short, and --out writes all.
+        columns: short: rank, ID, name, score with its interval, and your own columns; all: the whole log as well.
     """
     run = arguments["run"]
     read_texts(arguments)
-    samples = arguments["data"].samples
     arguments |= _configured(set_)
     judge = make_judge(arguments)
-    opening(judge.condition.judge_id, saved=dry_run or run is not None)
-    if dry_run:
-        calls = arguments["max_comparisons"] or arguments["steps"] or 25 * samples.height
-        show_request(emit, judge, ps.make_pairs(samples.head(2)).row(0, named=True), calls)
-        return 0
+    opening(judge.condition.judge_id, saved=run is not None)
     started = datetime.now(UTC)
     with _page_of_people(arguments, labellers, instructions, host, port, url):
         result = ps.rank(**arguments)
     items = result.items
-    short = _short(items)
+    table = items if columns == "all" else _short(items)
 
     def show() -> None:
         if items.height:
-            show_table(items if columns == "all" else short, digits=2)
+            show_table(items if columns == "all" else _on_screen(table), digits=2)
         _show(result.state, run)
 
     document = {"summary": result.summary, "run": run, "items": items, "refits": result.refits}
-    emit(document, short if columns == "short" else items, show)
+    emit(document, table, show)
     if emit.out is not None and not emit.as_json:
         emit({}, None, show)
     say_judged(judge.condition.judge_id, judge=judge)
@@ -139,9 +135,15 @@ def _page_of_people(
     arguments["timeout"] = None
     guide = read_instructions(instructions)
     where = Address(*address)
-    with serve_questions(person.queue, names, trait=person.trait, address=where, instructions=guide) as site:
-        say("the run asks people; send each their link (Ctrl-C stops; the same command continues, with new links):")
-        show_links(site.links)
+    run = arguments["run"]
+    with serve_questions(person.queue, names, trait=person.trait, address=where, instructions=guide, run=run) as site:
+        links = dict(site.links)
+        again = "the same command continues, with new links"
+        if run is not None:
+            links = {"owner": site.owner, **links}
+            again = "the same command continues, with the same links"
+        say(f"the run asks people; send each their link (Ctrl-C stops; {again}):")
+        show_links(links)
         yield
 
 
@@ -160,27 +162,36 @@ def _configured(settings: list[str] | None) -> dict[str, dict[str, Any]]:
     """``--set`` fields, each to the configuration that has it."""
     from pairscale.adaptive.config import BTLConfig
 
-    configs: dict[str, dict[str, Any]] = {"adaptive_config": {}, "btl_config": {}}
-    of_model = {entry["name"] for entry in BTLConfig.describe()}
-    for text in settings or []:
-        name, value = read_setting(text, "--set")
-        configs["btl_config" if name in of_model else "adaptive_config"][name] = value
-    return configs
+    values = dict(read_setting(text, "--set") for text in settings or [])
+    of_model = popped(values, [entry["name"] for entry in BTLConfig.describe()])
+    return {"adaptive_config": values, "btl_config": of_model}
 
 
 def _short(items: pl.DataFrame) -> pl.DataFrame:
-    """The columns that most people want: rank, ID, score and the interval of the rank, and those of their own table."""
+    """The columns that most people want: rank, ID, name, score with its interval, and those of their own table."""
     import polars as pl
 
     from pairscale.models.bayes.logs import ITEM_LOG
+    from pairscale.models.scores import SCORES
 
     top = []
     if items["top_prob"].null_count() < items.height:
         top.append(pl.col("top_prob").fill_null(0.0).alias("in the top"))
-    ends = [pl.col(name).round().cast(pl.Int64) for name in ("rank_p2.5", "rank_p97.5")]
-    interval = pl.format("{}-{}", *ends).alias("95 %")
-    own = [name for name in items.columns if name not in {*ITEM_LOG, "rank", "95 %", "withdrawn", "in the top"}]
-    return items.select("rank", "ID", "theta_mean", interval, *top, *own)
+    own = [name for name in items.columns if name not in {*ITEM_LOG, *SCORES, "rank", "withdrawn", "in the top"}]
+    names = [name for name in ("name", "class") if name in own]
+    return items.select("rank", "ID", *names, *SCORES, *top, *(name for name in own if name not in names))
+
+
+def _on_screen(table: pl.DataFrame) -> pl.DataFrame:
+    """The same with whole scores and the interval in one column."""
+    import polars as pl
+
+    lower, upper = (pl.col(name).round().cast(pl.Int64) for name in ("score_lower", "score_upper"))
+    interval = pl.format("{}-{}", lower, upper).alias("95 %")
+    place = table.columns.index("score_lower")
+    table = table.with_columns(pl.col("score").round().cast(pl.Int64), interval)
+    rest = [name for name in table.columns[place + 2 :] if name != "95 %"]
+    return table.select(*table.columns[:place], "95 %", *rest)
 
 
 def _show(state: AdaptiveState, run: str | None) -> None:
@@ -192,7 +203,7 @@ def _show(state: AdaptiveState, run: str | None) -> None:
     if state.withdrawn:
         echo(f"withdrawn: {', '.join(state.withdrawn)}")
     reason = state.stop_reason or ""
-    ending = _ENDINGS.get(reason, "paused; run the same command again to continue")
+    ending = ENDINGS.get(reason, PAUSED)
     if reason in STOPS:
         ending = f"stopped: {why_stopped(state)}; {ending}"
     echo(ending)

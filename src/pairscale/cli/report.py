@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pairscale.cli._common import Output, say
+from pairscale.cli._common import Output, popped, say
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.notices import plural
 
@@ -17,6 +17,8 @@ from pairscale.core.notices import plural
     "pairscale report run.db --out ranking.html --title 'Essays of May'",
     "pairscale report run.db --without-texts --pseudonyms --out to-share.html",
     "pairscale report run.db --out ranking.xlsx",
+    "pairscale report run.db --slips --out slips.html",
+    "pairscale report run.db --short --out short.html",
     "pairscale report run.db --again again.jsonl",
     "pairscale report run.db --kind bias",
     "pairscale report session.csv --samples essays",
@@ -47,15 +49,14 @@ def command(arguments: dict[str, Any], emit: Output, *, out: str | Path | None =
         out: The page (RUN.html when it is left out), or by its ending a table: csv and so on; xlsx has a sheet each for
             ranking, comparisons and method.
     """
-    from pairscale.reporting.results import named
-    from pairscale.reporting.verbs import written_report
+    from pairscale.reporting.verbs import Printed, named, written_report
 
-    names = ("samples", "a_col", "b_col", "winner_col", "key")
-    reading = named(**{name: arguments.pop(name) for name in names})
-    made = written_report(arguments.pop("run"), reading, out=None if out is None else Path(out), **arguments)
-    say(f"written: {made.path}")
+    reading = named(**popped(arguments, ("samples", "a_col", "b_col", "winner_col", "key")))
+    printed = Printed(**popped(arguments, ("slips", "private", "short")))
+    path, made, n_again = written_report(arguments.pop("run"), reading, printed=printed, out=out, **arguments)
+    say(f"written: {path}")
     again = arguments["again"]
     if again is not None:
-        hint = f" (try: pairscale label {again})" if made.again else ", so there is nothing to label"
-        say(f"written: {again}, {plural(made.again or 0, 'case')} to look at again{hint}")
-    emit({"report": str(made.path), "again": made.again, "items": made.items}, None, lambda: None)
+        hint = f" (try: pairscale label {again})" if n_again else ", so there is nothing to label"
+        say(f"written: {again}, {plural(n_again or 0, 'case')} to look at again{hint}")
+    emit({"report": str(path), "again": n_again, "items": made.table}, None, lambda: None)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pairscale as ps
 from pairscale.cli._common import Output, echo, fields, show_table
-from pairscale.cli._history import kept_settings
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
 
@@ -52,16 +51,16 @@ def command(arguments: dict[str, Any], emit: Output, *, follow: bool = False) ->
     found = ps.status(run)
     commands = []
     if not found.files:
+        from pairscale.store.marks import COMMANDS
+
         with ps.open_run(found.run) as store:
-            commands = kept_settings(store)
+            commands = store.read_log(COMMANDS)
     document = {**found.counts, **found.made, "labels": found.labelled, "commands": commands}
-    document |= fields(found, "digest adaptive conditions spending taken_over")
+    document |= fields(found, "digest adaptive conditions spending")
     emit(document, found.conditions, lambda: _show(found))
 
 
 def _show(found: ps.RunStatus) -> None:
-    from pairscale.collect.taken_over import taken_over_line
-
     echo(str(found))
     if not found.files:
         echo(f"digest {found.digest or 'none: it is being written, or its process was killed'}")
@@ -70,8 +69,6 @@ def _show(found: ps.RunStatus) -> None:
     if found.open_batches:
         batches = f"{found.open_batches:,} of {found.batches:,} batches not taken in yet"
         echo(f"{batches}: pairscale batch status {found.run}")
-    if found.taken_over:
-        echo(taken_over_line(found.taken_over))
     if found.conditions.height:
         echo()
         _show_conditions(found.conditions)
@@ -110,29 +107,31 @@ def _follow(run: str, emit: Output) -> None:
 
 def _standing(found: ps.RunStatus) -> list[str]:
     """How far an adaptive run and the labels of people are, a line each."""
-    from pairscale.adaptive.messages import how_it_stands, judge_health, provisional, shown_figure
+    from pairscale.adaptive.messages import STOPS, judge_health, named_reliability, provisional, shown_figure
+    from pairscale.cli.rank import ENDINGS, PAUSED
 
     lines = []
     run = found.adaptive
     if run is not None:
+        reason = run["stop_reason"]
         state = "running, or its process was killed"
-        if run["stop_reason"] is not None:
-            state = how_it_stands(run["stop_reason"])
-        elif run["has_ended"]:
-            state = "paused; run the same command again to continue"
+        if reason in STOPS:
+            state = f"stopped: {STOPS[reason]}"
+        elif reason is not None or run["has_ended"]:
+            state = ENDINGS.get(reason, PAUSED)
+        name, certainty = named_reliability(run, run["preset"])
+        certainty = f" ({certainty})" if certainty else ""
         lines.append(
             f"adaptive ranking (preset {run['preset']}, goal {run['goal']}): {run['n_items']:,} items "
             f"({len(run['withdrawn']):,} withdrawn), {run['committed_pairs']:,} comparisons, "
-            f"{run['invalid']:,} invalid answers, reliability {shown_figure(run['reliability'])}{provisional(run)}, "
+            f"{run['invalid']:,} invalid answers, "
+            f"{name} {shown_figure(run['reliability'])}{provisional(run)}{certainty}, "
             f"{run['stage'].replace('_', ' ')}, round {run['round_id']}, {state}"
         )
         health = judge_health(run["judge"] or {})
         if health:
             lines.append(f"judge: {', '.join(health)}")
-    counts = found.labelled
-    if counts is not None:
-        lines.append(
-            f"{counts['complete']:,} of {counts['wanted']:,} labels of {counts['cases']:,} cases, "
-            f"{counts['skipped']:,} skipped (pairscale label {found.run} --status shows each labeller)"
-        )
+    if found.labelled is not None:
+        counts = "{complete:,} of {wanted:,} labels of {cases:,} cases, {skipped:,} skipped".format_map(found.labelled)
+        lines.append(f"{counts} (pairscale label {found.run} --status shows each labeller)")
     return lines

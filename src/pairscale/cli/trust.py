@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pairscale as ps
-from pairscale.cli._common import Output, echo, say, show_table
+from pairscale.cli._common import Output, echo, fields, other_file, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
 from pairscale.core.notices import plural, without_notices
+from pairscale.store.reading import is_run
+from pairscale.store.runfile import open_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,16 +30,22 @@ _MOST_SHOWN = 10
     "RUN",
     "pairscale trust essays.db --next 40 --out pairs.csv",
     "pairscale trust essays.db --labels people.csv",
+    "pairscale trust essays.db --labels people.csv --out trust.html",
     "pairscale trust essays.db --label --labellers ann,bob",
 )
 def command(
-    arguments: dict[str, Any], emit: Output, label: bool = False, labellers: str | None = None, url: str | None = None
+    arguments: dict[str, Any],
+    emit: Output,
+    label: bool = False,
+    labellers: str | None = None,
+    url: str | None = None,
+    out: str | Path | None = None,
 ) -> None:
     """How far can this ranking be trusted? The judge's scale against a few answers of people.
 
     Says how the judge's scale of these texts correlates with people's, with its interval, corrects the ranking by the
     answers, names the texts that move most, and proposes the pairs that people should look at next. With fewer than 20
-    answers there are only the pairs. --out writes the pairs.
+    answers there are only the pairs.
 
     Args:
         labels: People's answers to pairs of the same texts, in any form that `pairscale fit` takes; by default the
@@ -45,14 +54,18 @@ def command(
             are kept beside the run file, and the same line again continues.
         labellers: With --label: names of the labellers, such as ann,bob, or their number; each gets a link.
         url: With --label: how people reach the page, such as https://labels.example.org.
+        out: Write the next pairs as a table (csv and so on), or everything as a page (.html).
     """
+    page = other_file(emit, out, ".html")
     if label:
         arguments["labels"] = _labelled(arguments, labellers, url)
     elif labellers is not None or url is not None:
         raise InputError("`labellers=` and `url=` belong to `label=`")
     result = ps.trust(**arguments)
-    document = {name: getattr(result, name) for name in result.__dataclass_fields__}
-    document["validity"] = {name: getattr(result.validity, name) for name in result.validity.__dataclass_fields__}
+    if page is not None:
+        say(f"wrote the page to {result.report(page)}")
+    document = fields(result, " ".join(result.__dataclass_fields__))
+    document["validity"] = asdict(result.validity)
     emit(document, result.next, lambda: _show(result))
 
 
@@ -74,8 +87,8 @@ def _labelled(arguments: dict[str, Any], labellers: str | None, url: str | None)
     run = Path(str(arguments["run"]))
     if arguments["labels"] is not None:
         raise InputError("give `label=` or `labels=`, not both", argument="label")
-    if not run.is_file():
-        raise InputError(f"--label needs a run file, and there is none at {run}", argument="label")
+    if not is_run(run):
+        raise InputError(f"--label needs a run file, which has the texts, and {run} is none", argument="label")
     pairs = run.with_name(f"{run.stem}-trust.csv")
     kept = run.with_name(f"{run.stem}-trust.db")
     if not pairs.exists():
@@ -114,9 +127,10 @@ def _updates(arguments: dict[str, Any], kept: Path) -> Iterator[None]:
 
 def _labels_in(kept: Path) -> Any:
     """The labels so far; None before the first one."""
-    with without_notices():
-        try:
-            table = ps.read_results(kept)
-        except ps.PairscaleError:
+    if not kept.exists():
+        return None
+    with open_run(kept) as store:
+        if not store.labels().height:
             return None
-    return table if table.height else None
+    with without_notices():
+        return ps.read_results(kept)

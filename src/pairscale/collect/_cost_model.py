@@ -80,13 +80,6 @@ class InputFit:
     mean_bytes: float
     sum_squares: float
 
-    @property
-    def method(self) -> str:
-        """What was fitted: a line, or, without one, a share or a mean."""
-        if self.sum_squares:
-            return "least_squares"
-        return "proportional" if self.slope else "mean"
-
     def total(self, prompt_bytes: NDArray[np.int64], quantile: float) -> Spread:
         """The input tokens of other prompts."""
         count = prompt_bytes.size
@@ -105,21 +98,16 @@ def fit_input(prompt_bytes: NDArray[np.int64], tokens: NDArray[np.float64], weig
 
     Where all prompts are equally long, tokens are taken as proportional to bytes; where it would fall, as their mean.
     """
-    x = prompt_bytes.astype(np.float64)
-    n = x.size
-    share = weights / weights.sum()
-    mean_x = float(share @ x)
-    mean_y = float(share @ tokens)
-    dx = x - mean_x
-    sxx = float(share @ dx**2)
-    syy = float(share @ (tokens - mean_y) ** 2)
+    n = prompt_bytes.size
+    mean_x = float(np.average(prompt_bytes, weights=weights))
+    mean_y = float(np.average(tokens, weights=weights))
+    (sxx, sxy), (_, syy) = np.cov(prompt_bytes, tokens, aweights=weights, ddof=0).tolist()
     slope = mean_y / mean_x
-    if sxx > 0:
-        slope = max(0.0, float(share @ (dx * tokens)) / sxx)
     intercept = 0.0
     if sxx > 0:
+        slope = max(0.0, sxy / sxx)
         intercept = mean_y - slope * mean_x
-    residuals = float(share @ (tokens - intercept - slope * x) ** 2)
+    residuals = float(np.average((tokens - intercept - slope * prompt_bytes) ** 2, weights=weights))
     r_squared = None
     if syy > 0:
         r_squared = max(0.0, 1 - residuals / syy)
@@ -129,9 +117,7 @@ def fit_input(prompt_bytes: NDArray[np.int64], tokens: NDArray[np.float64], weig
     return InputFit(intercept, slope, r_squared, residual_sd, n, mean_x, sxx * n if slope else 0.0)
 
 
-def likely_sum(
-    values: NDArray[np.float64], weights: NDArray[np.float64], count: int, quantile: float, seed: int | None = 0
-) -> Spread:
+def likely_sum(values: NDArray[np.float64], weights: NDArray[np.float64], count: int, quantile: float) -> Spread:
     """The sum over ``count`` further pairs of what was seen in some, each counted by its weight.
 
     The budget takes two things into account: the mean of the pilot is not that of all, and the further pairs vary
@@ -144,7 +130,6 @@ def likely_sum(
         weights: for how many further pairs each stands.
         count: further pairs.
         quantile: of the budget, 0.5 or more.
-        seed: of the draws of the lognormal's parameters.
     """
     used = weights > 0
     values = values[used]
@@ -158,7 +143,7 @@ def likely_sum(
     sd = math.sqrt(float(share @ (values - mean) ** 2) * seen / (seen - 1))
     margin = _student(seen - 1, quantile) * sd * math.sqrt(1 / seen + 1 / count)
     if values.size >= _LOGNORMAL_FROM and sd > 0:
-        skewed = _lognormal(values, share, seen, count, quantile, np.random.default_rng(seed)) - mean
+        skewed = _lognormal(values, share, seen, count, quantile, np.random.default_rng(0)) - mean
         margin = max(margin, min(_MAX_LOGNORMAL * margin, skewed))
     return Spread(count * mean, count * (mean + margin))
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-from pairscale.collect.taken_over import mark_taken_over
-from pairscale.core.comparisons import Condition, key_expressions, occurrence, ordered_key
+from pairscale.core.comparisons import OF_ITS_PAIR, Condition, key_expressions, pair_names
 from pairscale.core.errors import TableError
 from pairscale.core.notices import notice
 from pairscale.core.tables import FAILED, RESULTS, Table, listed, result_columns
@@ -18,7 +16,15 @@ from pairscale.pairing.table import as_pairs
 from pairscale.runtime import Question
 from pairscale.store.runfile import PairProgress, RunFile
 from pairscale.store.transfer import asked_of
-from pairscale.store.writer import Asked, Entry
+from pairscale.store.writer import Entry
+
+_ANSWERED = pl.col("outcome").is_in(["win", "tie", "flip"])
+_IS_ANSWER = (
+    pl.when(OF_ITS_PAIR)
+    .then(pl.col("outcome").fill_null("win") == "win")
+    .otherwise(pl.col("outcome").is_in(["tie", "flip"]))
+)
+"""Whether a saved row holds an answer: a winner of the pair, or a tie or flip without one."""
 
 
 def named_pairs(pairs: Table) -> pl.DataFrame:
@@ -31,9 +37,7 @@ def named_pairs(pairs: Table) -> pl.DataFrame:
             names = wrong["custom_id"].unique(maintain_order=True).to_list()
             raise TableError(f"pairs: pair_uid must be there and unique; {listed(names)} is not")
         return frame
-    ordered, _ = key_expressions("ID1", "ID2")
-    keyed = frame.with_columns(_key=ordered)
-    return keyed.with_columns(custom_id=pl.format("{}#{}", "_key", occurrence("_key"))).drop("_key")
+    return frame.with_columns(custom_id=pair_names())
 
 
 def make_plan(store: RunFile, frame: pl.DataFrame, condition: Condition) -> Plan:
@@ -60,9 +64,9 @@ class Plan:
         self._columns = columns
         self._known: PairProgress = store.progress(self.condition_id)
 
-    def missing(self, besides: Collection[int] = ()) -> int:
-        """How many pairs have no answer yet, besides those whose numbers are given."""
-        return sum(number not in self._known.answered and number not in besides for number in self._frame["pair_id"])
+    def missing(self) -> int:
+        """How many pairs have no answer yet."""
+        return sum(number not in self._known.answered for number in self._frame["pair_id"])
 
     def questions(
         self, judge: Judge, repeats: Mapping[int, int] | None = None, besides: Collection[int] = ()
@@ -74,136 +78,85 @@ class Plan:
             repeats: the run file's, for a judge that has to know of them; see :meth:`RunFile.repeats`.
             besides: numbers of pairs to leave out.
         """
-        repeats = repeats or {}
         known = self._known
-        sides = [(name, f"{name}1", f"{name}2") for name in self._columns]
-        for asked_before in (False, True) if known.attempts else (False,):
+        for asked_before in (False, True):
             for row in self._frame.iter_rows(named=True):
                 number = row["pair_id"]
                 asked = known.attempts.get(number, 0)
                 if number in known.answered or number in besides or (asked > 0) is not asked_before:
                     continue
-                yield self._question(judge, row, asked, number in known.failed, repeats.get(number, 1), sides)
+                yield Question(
+                    judge,
+                    self.condition_id,
+                    row["custom_id"],
+                    self._item(row, "1"),
+                    self._item(row, "2"),
+                    pair_id=number,
+                    attempt=asked + 1,
+                    replaces=number in known.failed,
+                    occurrence=(repeats or {}).get(number, 1),
+                )
 
-    def _question(
-        self,
-        judge: Judge,
-        row: Mapping[str, Any],
-        asked: int,
-        is_settled: bool,
-        occurrence: int,
-        sides: Sequence[tuple[str, str, str]],
-    ) -> Question:
-        first = {name: row[one] for name, one, _ in sides}
-        second = {name: row[two] for name, _, two in sides}
-        first["item_id"], second["item_id"] = first["ID"], second["ID"]
-        return Question(
-            judge,
-            self.condition_id,
-            row["custom_id"],
-            first,
-            second,
-            pair_id=row["pair_id"],
-            attempt=asked + 1,
-            replaces=is_settled,
-            occurrence=occurrence,
-        )
+    def _item(self, row: Mapping[str, Any], side: str) -> dict[str, Any]:
+        return {"item_id": row[f"ID{side}"]} | {name: row[f"{name}{side}"] for name in self._columns}
 
-    def result_row(self, asked: Asked) -> dict[str, Any]:
-        """The outcome of a question as a row of the results table."""
-        values = asked.attempts[-1]
-        comparison = asked.comparison or {}
-        condition = self._condition
-        position = comparison["winner_pos"]
-        known = {name: values[name] for name in RESULTS if name in values}
-        return known | {
-            "custom_id": asked.uid,
-            "ID1": asked.ID1,
-            "ID2": asked.ID2,
-            "model": values["model"] or condition.model,
-            "better_sample": None if position is None else f"SAMPLE_{position}",
-            "better_id": comparison["better_id"],
-            "judge_id": condition.judge_id,
-            "trait": condition.trait,
-            "template_id": condition.template_id,
-            "condition_id": self.condition_id,
-            "probability": comparison["probability"],
-        }
+    def answers(self, store: RunFile, pair_ids: Sequence[int] | None = None) -> pl.DataFrame:
+        """The answers in the run file under this condition, of all pairs or of some."""
+        return store.results(self.condition_id, pair_ids=pair_ids).filter(_ANSWERED)
 
-    def take_up(self, store: RunFile, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def take_up(self, store: RunFile, saved: pl.DataFrame) -> pl.DataFrame:
         """Bring a CSV and the run file to the same state.
 
         Answers of the CSV that belong to these pairs and this condition go into the run file; those that only the run
         file has (the process was killed between the two) are returned, to be added to the CSV. Rows without a
-        condition, as R writes them, count too; that they do is said, and the run file says which they are.
+        condition, as R writes them, count too, with a notice.
         """
-        columns = self._frame.select("custom_id", "ID1", "ID2", "pair_id").iter_rows()
-        numbers = {(name, first, second): number for name, first, second, number in columns}
-        is_named = "pair_uid" in self._frame.columns
-        occurrences: Counter[str] = Counter()
-        saved: dict[int, Mapping[str, Any]] = {}
-        n_foreign = 0
-        for row in rows:
-            if not self._mine(row):
-                n_foreign += 1
-            elif _is_answer(row):
-                name = str(row.get("custom_id"))
-                key = ordered_key(row["ID1"], row["ID2"])
-                occurrences[key] += 1
-                if not is_named and not name.startswith(f"{key}#"):  # a name that R gave: the order has to tell
-                    name = f"{key}#{occurrences[key]}"
-                number = numbers.get((name, row["ID1"], row["ID2"]))
-                if number is not None:
-                    saved.setdefault(number, row)
-        new = {number: row for number, row in saved.items() if number not in self._known.answered}
-        unsure = [number for number, row in new.items() if not row.get("condition_id")]
-        if unsure:
+        # Without a condition only the model can tell; a callable has none, so the file that was named is trusted.
+        has_my_model = pl.lit(value=True)
+        if self._condition.model is not None:
+            has_my_model = pl.col("model").is_null() | (pl.col("model") == self._condition.model)
+        mine = saved.filter((pl.col("condition_id") == self.condition_id).fill_null(has_my_model))
+        if mine.height < saved.height:
+            count = saved.height - mine.height
+            notice(f"the saved results hold {count:,} rows of another judge or model; they count for nothing here")
+        mine = mine.filter(_IS_ANSWER)
+        if "pair_uid" not in self._frame.columns:  # a name that R gave says nothing: the order has to tell
+            ordered, _ = key_expressions("ID1", "ID2")
+            is_ours = pl.col("custom_id").str.starts_with(ordered + "#")
+            mine = mine.with_columns(custom_id=pl.when(is_ours).then("custom_id").otherwise(pair_names()))
+        numbers = self._frame.select("custom_id", "ID1", "ID2", "pair_id")
+        mine = mine.join(numbers, on=["custom_id", "ID1", "ID2"], maintain_order="left")
+        mine = mine.unique("pair_id", keep="first", maintain_order=True)
+        new = mine.filter(~pl.col("pair_id").is_in(list(self._known.answered)))
+        n_unsure = new["condition_id"].null_count()
+        if n_unsure:
             notice(
-                f"{len(unsure):,} of the saved results have no condition_id, as R's pairwiseLLM writes them: they "
+                f"{n_unsure:,} of the saved results have no condition_id, as R's pairwiseLLM writes them: they "
                 "count as answers, but which prompt they were made with is not known; name another `save_path=` to ask "
                 "all pairs with this one"
             )
-            mark_taken_over(store, self.condition_id, unsure)
-        if n_foreign:
-            notice(f"the saved results hold {n_foreign:,} rows of another judge or model; they count for nothing here")
         answers = []
-        for number, row in new.items():
+        for row in new.iter_rows(named=True):
+            number = row["pair_id"]
             attempt = self._known.attempts.get(number, 0) + 1
             replaces = number in self._known.failed
             answers.append(Entry(asked_of(row, number, self.condition_id, attempt=attempt, replaces=replaces)))
         if answers:
             store.writer.commit(answers)
             self._known = store.progress(self.condition_id)
-        unsaved = set(self._frame["pair_id"]) & self._known.answered - saved.keys()
-        if not unsaved:
-            return []
-        results = store.results(self.condition_id)
-        return results.filter(pl.col("pair_id").is_in(unsaved)).select(*RESULTS).to_dicts()
-
-    def _mine(self, row: Mapping[str, Any]) -> bool:
-        if row.get("condition_id"):
-            return bool(row["condition_id"] == self.condition_id)
-        # Without a condition only the model can tell; a callable has none, so the file that was named is trusted.
-        return self._condition.model is None or row.get("model") in {None, self._condition.model}
+        unsaved = self._frame.join(mine, on="pair_id", how="anti")
+        return self.answers(store).join(unsaved, on="pair_id", how="semi").select(*RESULTS)
 
     def outcome(self, store: RunFile, *, raw: bool) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
         """Results, failed pairs and failed attempts of these pairs, from the run file."""
-        return pair_outcomes(store, self._frame, self.condition_id, raw=raw)
-
-
-def pair_outcomes(
-    store: RunFile, pairs: pl.DataFrame, condition_id: str, *, raw: bool
-) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Results, failed pairs and failed attempts of pairs that have their ``pair_id``, from the run file."""
-    mine = pairs.select("pair_id").with_row_index("_row")
-    settled = store.results(condition_id, raw=raw).filter(pl.col("outcome").is_in(["win", "tie", "flip"]))
-    results = mine.join(settled, on="pair_id").sort("_row")
-    attempts = store.failed_attempts(condition_id).select("pair_id", *FAILED)
-    own = {name: f"{name}_of_pair" for name in pairs.columns if name in FAILED}
-    attempts = pairs.rename(own).join(attempts, on="pair_id", maintain_order="left_right")
-    last = attempts.unique("pair_id", keep="last", maintain_order=True)
-    failed = last.join(results, on="pair_id", how="anti", maintain_order="left")
-    return results.select(*result_columns(raw=raw)), failed.drop("pair_id"), attempts.drop("pair_id")
+        settled = store.results(self.condition_id, raw=raw).filter(_ANSWERED)
+        results = self._frame.select("pair_id").join(settled, on="pair_id", maintain_order="left")
+        attempts = store.failed_attempts(self.condition_id).select("pair_id", *FAILED)
+        own = {name: f"{name}_of_pair" for name in self._frame.columns if name in FAILED}
+        attempts = self._frame.rename(own).join(attempts, on="pair_id", maintain_order="left_right")
+        last = attempts.unique("pair_id", keep="last", maintain_order=True)
+        failed = last.join(results, on="pair_id", how="anti", maintain_order="left")
+        return results.select(*result_columns(raw=raw)), failed.drop("pair_id"), attempts.drop("pair_id")
 
 
 def say_unnamed(judge: Judge, kept: object) -> None:
@@ -213,16 +166,10 @@ def say_unnamed(judge: Judge, kept: object) -> None:
 
 
 def _items(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Every sample once; the same id must have the same text wherever it stands."""
+    """Every sample once; the same id must have the same text in every pair."""
     halves = [frame.select(pl.col(f"{name}{side}").alias(name) for name in columns) for side in "12"]
     items = pl.concat(halves, how="vertical_relaxed", rechunk=True).unique(["ID", "text"], maintain_order=True)
     differing = items.filter(pl.col("ID").is_duplicated())["ID"].unique(maintain_order=True).to_list()
     if differing:
-        raise TableError(f"pairs: {listed(differing)} stands there with two different texts")
+        raise TableError(f"pairs: {listed(differing)} has two different texts")
     return items.select("ID", "text", pl.exclude("ID", "text")).iter_rows(named=True)
-
-
-def _is_answer(row: Mapping[str, Any]) -> bool:
-    """Whether a saved row holds an answer: a winner of the pair, or a tie or flip without one."""
-    has_winner = row.get("better_id") in (row["ID1"], row["ID2"])
-    return (row.get("outcome") or "win") == "win" if has_winner else row.get("outcome") in {"tie", "flip"}

@@ -5,48 +5,44 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+
+import polars as pl
 
 from pairscale.core.encodings import read_text
-from pairscale.core.errors import FileFormatError, StoreError, StoreFullError
+from pairscale.core.errors import FileFormatError, StoreFullError
 from pairscale.core.files import replacing
-from pairscale.core.formulas import guarded, unguarded
+from pairscale.core.formulas import guarded_frame, unguarded_frame
 from pairscale.core.notices import notice
 from pairscale.core.tables import RESULTS, listed
-from pairscale.store.database import scrub_surrogates
 
-_NUMBERS = {name: kind for name, kind in RESULTS.items() if kind.is_numeric()}
+_IDS = ("ID1", "ID2", "better_id")
 
 
 class SavedResults:
     """A CSV of results that survives interruption; also one that the R package wrote.
 
     Attributes:
-        rows: what the file held when it was opened.
+        rows: what the file held when it was opened, with all columns of results and those of its own.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
-        self.rows: list[dict[str, Any]] = []
-        extra: list[str] = []
+        self.rows = pl.DataFrame(schema=RESULTS)
         if self._path.exists() and self._path.stat().st_size:
-            header, self.rows = _read(self._path)
-            extra = [name for name in header if name not in RESULTS]
-        self._columns = [*RESULTS, *extra]
+            self.rows = pl.concat([self.rows, _read(self._path)], how="diagonal")
         with replacing(self._path) as temporary:  # also completes a header, and drops a torn last line
-            temporary.write_text(self._lines([self._columns, *(self._cells(row) for row in self.rows)]), "utf-8")
-        self._file = self._path.open("a", encoding="utf-8", newline="")
+            guarded_frame(self.rows).write_csv(temporary)
+        self._file = self._path.open("ab")
 
-    def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def append(self, rows: pl.DataFrame) -> None:
         """Add rows, and have them on the disk before returning."""
-        lines = self._lines([self._cells(row) for row in rows])
+        if rows.is_empty():
+            return
+        lines = guarded_frame(pl.concat([self.rows.clear(), rows], how="diagonal")).write_csv(include_header=False)
         try:
-            try:
-                self._file.write(lines)
-            except UnicodeEncodeError:
-                self._file.write(scrub_surrogates(lines))
+            self._file.write(lines.encode())
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
@@ -54,49 +50,35 @@ class SavedResults:
 
     def close(self) -> None:
         """Close the file."""
-        try:
+        with suppress(OSError):  # rows that could not be written, which was said
             self._file.close()
-        except OSError as error:  # the last rows of a full disk; they are in the run file, if there is one
-            raise StoreError(f"{self._path} cannot be closed: {error.strerror}") from None
-
-    def _cells(self, row: Mapping[str, Any]) -> list[Any]:
-        return [row.get(name) for name in self._columns]
-
-    @staticmethod
-    def _lines(rows: Sequence[Sequence[Any]]) -> str:
-        buffer = io.StringIO()
-        cells = ([guarded(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
-        csv.writer(buffer, lineterminator="\n").writerows(cells)
-        return buffer.getvalue()
 
 
-def _read(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
+def _read(path: Path) -> pl.DataFrame:
     csv.field_size_limit(100_000_000)
     try:
-        header, *records = [
-            list(map(unguarded, record)) for record in csv.reader(io.StringIO(read_text(path), newline=""))
-        ]
+        header, *records = csv.reader(io.StringIO(read_text(path), newline=""))
         if records and len(records[-1]) != len(header):
             records.pop()
             notice(f"{path}: the last line is incomplete and is asked again")
-        rows = [dict(zip(header, record, strict=True)) for record in records]
-        missing = [name for name in ("ID1", "ID2", "better_id") if name not in header]
+        cells = dict(zip(header, zip(*records, strict=True), strict=True)) if records else {}
+        frame = unguarded_frame(pl.DataFrame(cells, schema=dict.fromkeys(header, pl.String())))
+        missing = [name for name in _IDS if name not in frame.columns]
         if missing:
             raise ValueError(f"no column {listed(missing)}")
-        return header, [{name: _value(name, cell) for name, cell in row.items()} for row in rows]
-    except (csv.Error, ValueError, OverflowError) as error:
+        # An id may really be NA, which in other columns means that there is nothing.
+        frame = frame.with_columns(pl.exclude(*_IDS).replace({"": None, "NA": None}))
+        return frame.with_columns(
+            _numbers(frame[name]) for name, kind in RESULTS.items() if kind.is_numeric() and name in frame.columns
+        )
+    except (csv.Error, ValueError) as error:
         raise FileFormatError(f"{path} is not a CSV of results: {error}; name another `save_path=`") from None
 
 
-def _value(name: str, cell: str) -> Any:
-    """A cell; an id may really be ``NA``, which in other columns means that there is nothing."""
-    if name in ("ID1", "ID2", "better_id"):
-        return cell
-    if cell in ("", "NA"):
-        return None
-    if name not in _NUMBERS:
-        return cell
-    number = float(cell)
-    if not abs(number) < 2**63:  # what a column of whole numbers can hold; not NaN
-        raise ValueError(f"{name}: {cell!r:.60} is not a number")
-    return int(number) if _NUMBERS[name].is_integer() else number
+def _numbers(cells: pl.Series) -> pl.Series:
+    numbers = cells.cast(pl.Float64, strict=False)
+    is_wrong = ~numbers.is_between(-(2.0**63), 2.0**63, closed="none").fill_null(value=False)  # nor NaN
+    wrong = cells.filter(is_wrong).drop_nulls()
+    if wrong.len():
+        raise ValueError(f"{cells.name}: {wrong[0]!r:.60} is not a number")
+    return numbers.cast(RESULTS[cells.name])

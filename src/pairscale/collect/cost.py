@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
 import polars as pl
 
-from pairscale.collect._cost_model import Spread, choose_pilot, fit_input, likely_sum
+from pairscale.collect._cost_model import InputFit, Spread, choose_pilot, fit_input, likely_sum
 from pairscale.collect._plan import named_pairs, say_unnamed
 from pairscale.collect.live import SubmitResult, submit_into
 from pairscale.core.display import ReprMixin
@@ -19,7 +19,6 @@ from pairscale.core.errors import InputError
 from pairscale.core.options import (
     ProgressMode,
     checked,
-    optional,
     require_choice,
     require_int,
     require_number,
@@ -54,8 +53,6 @@ _THOUGHTS = 1_000  # tokens of an answer with thoughts
 _BYTES_PER_TOKEN = 4.0  # of English; fewer of most other languages
 _DENSE_TEXT = 0.75  # of the bytes per token: the budget of a rough estimate
 _SMALL_PILOT = 10
-_LARGE_ERROR = 0.15
-_GOOD_ERROR = 0.1
 
 _TEXT_COLUMNS = "backend model mode method test_strategy"
 _COUNT_COLUMNS = "n_total n_test n_known n_remaining pilot_prompt_tokens pilot_completion_tokens"
@@ -76,10 +73,6 @@ _USED = (
     "n_test n_known pilot_cost known_cost pilot_prompt_tokens pilot_completion_tokens known_prompt_tokens "
     "known_completion_tokens"
 )
-_CALIBRATION = (
-    "method n intercept slope bytes_per_token r_squared residual_sd output_n output_mean output_sd output_max "
-    "relative_error"
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -90,9 +83,9 @@ class CostEstimate(ReprMixin, table="summary", columns=None):
         summary: one row: ``backend model mode method test_strategy``; pairs (``n_total n_test n_known n_remaining``);
             what the pilot used and cost; tokens and cost of the remaining pairs and of all, ``expected`` and
             ``budget``; the quantile and the prices. Costs are null where prices are not known.
-        calibration: how bytes become input tokens (``intercept slope r_squared residual_sd``), and the output tokens
-            of the pilot (``output_mean output_sd output_max``); ``relative_error`` is one standard error of the
-            expected cost of the remaining pairs, as a share of it.
+        calibration: how bytes become input tokens (``intercept slope r_squared residual_sd``, of ``n`` pairs with
+            ``mean_bytes`` and ``sum_squares`` around it), and the output tokens of the pilot (``output_mean output_sd
+            output_max``).
         test_pairs: the pairs of the pilot.
         pilot: their results, as of :func:`submit_pairs`; None without a pilot or when not wanted.
         remaining_pairs: the pairs that are still to be asked; None when not wanted. Two pairs that are the same in the
@@ -167,7 +160,6 @@ def cost(
     seed: int = 1,
     batch: bool = False,
     offline: bool = False,
-    output_tokens: float | None = None,
     price: Mapping[str, Any] | None = None,
     quantile: float = 0.9,
     run: str | os.PathLike[str] | None = None,
@@ -201,7 +193,6 @@ def cost(
         seed: Seed of the choice of pairs.
         batch: Whether the other pairs will go through a batch, at its price.
         offline: Ask nothing and need no key: a rough estimate from the length of the texts.
-        output_tokens: Tokens of one answer, for ``offline``; by default assumed by the model.
         price: US dollars per million tokens, such as ``{"input": 1.25, "output": 10}``; by default the dated table.
         quantile: Probability of staying within the budget.
         run: The run file that keeps the pilot.
@@ -257,7 +248,7 @@ def cost(
     )
     return estimate_cost(
         table, asked, pilot=pilot, strategy="stratified_prompt_bytes" if select == "stratified" else select, seed=seed,
-        batch=batch, quantile=quantile, offline=offline, output_tokens=output_tokens, run=run,
+        batch=batch, quantile=quantile, offline=offline, run=run,
         options=RunOptions(concurrency, retries, timeout=timeout), progress=progress,
     )  # fmt: skip
 
@@ -274,7 +265,6 @@ def estimate_cost(
     discount: float | None = None,
     quantile: float = 0.9,
     offline: bool = False,
-    output_tokens: float | None = None,
     run: str | os.PathLike[str] | None = None,
     save_path: str | os.PathLike[str] | None = None,
     **asking: Any,
@@ -292,13 +282,11 @@ def estimate_cost(
         discount: what batches cost of the live price; by default as the price says.
         quantile: the probability of staying within the budget.
         offline: ask nothing.
-        output_tokens: of each answer offline.
         run: the run file.
         save_path: a CSV of the pilot's results.
         asking: further options of :func:`submit_into`.
     """
     seed = require_seed(seed)
-    optional(require_number, output_tokens, "output_tokens", least=0)
     frame = as_pairs(pairs)
     if frame.height == 0:
         raise InputError("there are no pairs whose cost could be estimated")
@@ -308,12 +296,12 @@ def estimate_cost(
         frame = frame.with_columns(pair_uid=names)
     rates = Rates.of(judge, batch=batch, discount=discount)
     sizes = prompt_bytes(judge, frame)
+    condition = judge.condition
     row: dict[str, Any] = {"mode": "batch" if batch else "live", "n_total": frame.height}
-    row |= {"backend": judge.condition.backend, "model": judge.condition.model}
-    chosen = {"mode": row["mode"], "n_test": pilot, "strategy": strategy, "quantile": quantile, "offline": offline}
-    provenance = Provenance("cost", chosen, seed, {"condition": judge.condition.condition_id})
+    row |= {"backend": condition.backend, "model": condition.model}
+    provenance = Provenance("cost", {"n_test": pilot} | row, seed, {"condition": condition.condition_id})
     if offline:
-        each = assumed_output(judge) if output_tokens is None else output_tokens
+        each = assumed_output(judge)
         figures = _rough(sizes, each)
         summary = _table(row | {"method": "offline"} | totals(figures, rates))
         note = (
@@ -333,7 +321,6 @@ def estimate_cost(
 
     done, usage = run_sync(ask, run=run or save_path)
     asked = pl.DataFrame({"custom_id": names.gather(rows), "bytes": sizes[rows], "weight": weights})
-    rates = _with_cache(rates, usage.join(asked, on="custom_id", how="semi"))
     figures = _calibrated(names, sizes, rates, asked, done, usage, quantile)
     row |= {"method": "pilot", "test_strategy": strategy, "budget_quantile": quantile}
     return CostEstimate(
@@ -349,7 +336,6 @@ def _table(row: Mapping[str, Any]) -> pl.DataFrame:
 def _pilot_notes(done: SubmitResult, figures: Figures) -> list[str]:
     failed = done.failed_pairs.height
     asked = done.results.height + failed
-    error = figures.calibration["relative_error"]
     notes = []
     if failed:
         notes.append(
@@ -357,12 +343,6 @@ def _pilot_notes(done: SubmitResult, figures: Figures) -> list[str]:
         )
     if figures.left.any() and asked < _SMALL_PILOT:
         notes.append(f"a pilot of {asked} says little of rare long answers; take {_SMALL_PILOT} or more")
-    elif figures.left.any() and error is not None and error > _LARGE_ERROR:
-        need = min(figures.left.len(), math.ceil(asked * (error / _GOOD_ERROR) ** 2))
-        notes.append(
-            f"answers vary much in length: one standard error of the expected cost is {error:.0%}; a pilot of about "
-            f"{need:,} would bring it to {_GOOD_ERROR:.0%}"
-        )
     return notes
 
 
@@ -374,14 +354,12 @@ class Rates:
         price: of a million; None if unknown.
         batch: whether the remaining pairs go through a batch.
         tier: the service tier that they are asked at.
-        cached: the share of input tokens that comes from the provider's cache.
         notes: what to know about them.
     """
 
     price: Price | None
     batch: bool = False
     tier: str | None = None
-    cached: float = 0.0
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -391,52 +369,20 @@ class Rates:
         if not isinstance(price, Price):
             return cls(None, batch, notes=(f"no price of {judge.condition.judge_id} is known; these are tokens alone",))
         price = msgspec.structs.replace(price, long=None)  # which is for single prompts
-        if not batch:
-            tier = judge.condition.settings.get("service_tier")
-            if cost_of(Usage(0, 0), price, tier=tier) is not None:
-                return cls(price, tier=tier)
-            return cls(
-                price, notes=("the price of this service tier is not known; these figures are of the usual one",)
-            )
+        tier = None if batch else judge.condition.settings.get("service_tier")
+        if cost_of(Usage(0, 0), price, tier=tier) is None:
+            return cls(None, notes=("the price of this service tier is not known; these are tokens alone",))
         if discount is not None:
             price = msgspec.structs.replace(price, batch=discount)
-        if price.batch is None:
-            note = "no batch price is known, so batches count at the live price; batch_discount= says otherwise"
-            return cls(price, batch, notes=(note,))
-        return cls(price, batch)
-
-    @property
-    def discount(self) -> float:
-        """What batches cost of the live price; 1 when the remaining pairs are asked live."""
-        if self.price is None or self.price.batch is None or not self.batch:
-            return 1.0
-        return self.price.batch
+        notes: tuple[str, ...] = ()
+        if batch and price.batch is None:
+            notes = ("no batch price is known, so batches count at the live price; batch_discount= says otherwise",)
+        return cls(price, batch, tier, notes)
 
     def cost(self, prompt: float, completion: float) -> float:
-        """What further tokens cost."""
-        usage = Usage(prompt, completion, cached=self.cached * prompt)  # type: ignore[arg-type]
+        """What further tokens cost, none of them from the provider's cache."""
+        usage = Usage(prompt, completion)  # type: ignore[arg-type]
         return cost_of(usage, self.price, batch=self.batch, tier=self.tier) or 0.0
-
-    def paid(self, usage: pl.DataFrame) -> float | None:
-        """What attempts cost: as they were recorded, else by the price."""
-        if self.price is None and usage.height and not usage["cost"].count():
-            return None
-        total = 0.0
-        for row in usage.iter_rows(named=True):
-            cost = row["cost"]
-            if cost is None:
-                tokens = Usage(row["prompt_tokens"], row["completion_tokens"], cached=row["prompt_cached_tokens"])
-                cost = cost_of(tokens, self.price)
-            total += cost or 0.0
-        return total
-
-
-def _with_cache(rates: Rates, usage: pl.DataFrame) -> Rates:
-    """Live, as many input tokens come from the provider's cache as in the pilot."""
-    prompt = usage["prompt_tokens"].sum()
-    if rates.batch or not prompt:
-        return rates
-    return replace(rates, cached=float(usage["prompt_cached_tokens"].sum() / prompt))  # type: ignore[operator]
 
 
 def prompt_bytes(judge: Judge, pairs: pl.DataFrame) -> NDArray[np.int64]:
@@ -496,37 +442,19 @@ def _calibrated(
     before = usage.filter(pl.col("custom_id").is_in(names.filter(is_known).implode()))
     used: dict[str, Any] = {"n_test": asked.height, "n_known": is_known.sum()}
     for when, attempts in (("pilot", mine), ("known", before)):
-        used[f"{when}_cost"] = rates.paid(attempts)
+        used[f"{when}_cost"] = attempts["cost"].sum()
         used[f"{when}_prompt_tokens"] = attempts["prompt_tokens"].sum()
         used[f"{when}_completion_tokens"] = attempts["completion_tokens"].sum()
-    calibration = _calibration(
-        method=fit.method,
-        n=fit.n,
-        intercept=fit.intercept,
-        slope=fit.slope,
-        r_squared=fit.r_squared,
-        residual_sd=fit.residual_sd,
-        output_n=output.size,
-        output_mean=float(np.average(output, weights=weights)),
-        output_max=float(output.max()),
-    )
-    completion = likely_sum(output, weights - 1, int(left.sum()), quantile)
+    if rates.price is None and not usage["cost"].count():
+        used |= {"pilot_cost": None, "known_cost": None}
+    calibration = asdict(fit) | {
+        "output_n": output.size,
+        "output_mean": float(np.average(output, weights=weights)),
+        "output_sd": pilot["completion_tokens"].std(),
+        "output_max": float(output.max()),
+    }
     prompt = fit.total(sizes[left.to_numpy()], quantile)
-    if output.size > 1:
-        calibration["output_sd"] = float(output.std(ddof=1))
-        # The input is known from the texts to a few parts in a thousand, so the error is that of the mean output.
-        share = 1.0
-        if rates.price is not None:
-            paid = rates.cost(0, completion.expected)
-            share = paid / max(rates.cost(prompt.expected, 0) + paid, 1e-300)
-        if output.any():
-            calibration["relative_error"] = share * output.std(ddof=1) / math.sqrt(output.size) / output.mean()
-    return Figures(used, calibration, left, prompt, completion)
-
-
-def _calibration(slope: float, **values: Any) -> dict[str, Any]:
-    per_token = 1 / slope if slope else None
-    return dict.fromkeys(_CALIBRATION.split()) | {"slope": slope, "bytes_per_token": per_token} | values
+    return Figures(used, calibration, left, prompt, likely_sum(output, weights - 1, int(left.sum()), quantile))
 
 
 def _complain(done: SubmitResult) -> None:
@@ -541,15 +469,14 @@ def _complain(done: SubmitResult) -> None:
 
 def _rough(sizes: NDArray[np.int64], output_tokens: float) -> Figures:
     """From bytes alone: no pilot, and a budget for denser text and answers twice as long."""
-    tokens = float(sizes.sum()) / _BYTES_PER_TOKEN
+    fit = InputFit(0.0, 1 / _BYTES_PER_TOKEN, None, None, 0, 0.0, 0.0)
+    tokens = fit.slope * float(sizes.sum())
     answers = sizes.size * output_tokens
-    used = dict.fromkeys(_USED.split(), 0)
-    calibration = _calibration(
-        1 / _BYTES_PER_TOKEN, method="rough", n=0, intercept=0.0, output_n=0, output_mean=output_tokens
-    )
+    calibration = asdict(fit) | {"output_n": 0, "output_mean": output_tokens}
+    calibration |= {"output_sd": None, "output_max": None}
     left = pl.repeat(True, sizes.size, eager=True)
     prompt = Spread(tokens, tokens / _DENSE_TEXT)
-    return Figures(used, calibration, left, prompt, Spread(answers, 2 * answers))
+    return Figures(dict.fromkeys(_USED.split(), 0), calibration, left, prompt, Spread(answers, 2 * answers))
 
 
 def assumed_output(judge: Judge) -> float:
@@ -566,7 +493,7 @@ def assumed_output(judge: Judge) -> float:
 def totals(figures: Figures, rates: Rates) -> dict[str, Any]:
     """All figures of the summary that follow from tokens and prices."""
     row: dict[str, Any] = dict(figures.used)
-    row |= {"n_remaining": figures.left.sum(), "batch_discount": rates.discount}
+    row |= {"n_remaining": figures.left.sum(), "batch_discount": 1.0}
     for tokens, spread in (("prompt_tokens", figures.prompt), ("completion_tokens", figures.completion)):
         spent = row[f"pilot_{tokens}"] + row[f"known_{tokens}"]
         for kind, further in (("expected", spread.expected), ("budget", spread.budget)):
@@ -580,9 +507,11 @@ def totals(figures: Figures, rates: Rates) -> dict[str, Any]:
     output_margin = rates.cost(0, figures.completion.budget - figures.completion.expected)
     # Two errors that know nothing of each other; those of a rough estimate come together.
     margin = math.hypot(input_margin, output_margin) if row["n_test"] else input_margin + output_margin
-    spent = (row["pilot_cost"] or 0.0) + (row["known_cost"] or 0.0)
+    spent = row["pilot_cost"] + row["known_cost"]
     for kind, further in (("expected", expected), ("budget", expected + margin)):
         row[f"{kind}_cost_remaining"] = further
         row[f"{kind}_cost_total"] = spent + further
+    if rates.batch and price.batch is not None:
+        row["batch_discount"] = price.batch
     prices = {"cost_per_million_input": price.input, "cost_per_million_output": price.output}
     return row | prices | {"prices_as_of": price.as_of}

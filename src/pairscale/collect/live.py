@@ -13,7 +13,7 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import JudgeError
 from pairscale.core.options import ProgressMode, checked, optional, require_int, require_progress
 from pairscale.core.provenance import Provenance
-from pairscale.core.tables import ANSWER_COLUMNS
+from pairscale.core.tables import ANSWER_COLUMNS, RESULTS
 from pairscale.judges.base import Judge, judge_member
 from pairscale.judges.build import make_judge
 from pairscale.runtime import (
@@ -202,7 +202,7 @@ async def submit_into(
         if saved is not None:
             saved.append(plan.take_up(store, saved.rows))
         budget = Budget.of(store, options.max_cost)
-        also = None if saved is None else partial(_append, saved, plan)
+        also = None if saved is None else partial(_append, saved, plan, store)
         show = require_progress(progress) != "none" or status_every is not None
         done = plan.total - plan.missing()
         with Progress(plan.total, done, show=show, every=status_every, prices=budget.prices) as bar:
@@ -246,10 +246,8 @@ class PairSource:
         return ()
 
 
-def _append(saved: SavedResults, plan: Plan, entries: Sequence[Entry]) -> None:
+def _append(saved: SavedResults, plan: Plan, store: RunFile, entries: Sequence[Entry]) -> None:
     """Add the answers of a transaction to the CSV."""
-    asked = [entry.asked for entry in entries if entry.asked is not None]
-    rows = [plan.result_row(row) for row in asked if row.comparison is not None]
-    answers = [row for row in rows if row["outcome"] in ("win", "tie", "flip")]
-    if answers:
-        saved.append(answers)
+    asked = [entry.asked for entry in entries if entry.asked is not None and entry.asked.comparison is not None]
+    answers = plan.answers(store, [question.pair_id for question in asked if question.pair_id is not None])
+    saved.append(answers.select(*RESULTS))

@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from pairscale.collect._plan import named_pairs, pair_outcomes
+from pairscale.collect._plan import named_pairs
 from pairscale.collect.live import SubmitResult, submit_pairs
-from pairscale.core.errors import InputError, JudgeError, PairscaleError, StoreMismatchError
+from pairscale.core.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.core.jobs import run_tasks
 from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, require_int
 from pairscale.core.provenance import Provenance
 from pairscale.judges.base import Judge
 from pairscale.runtime import Progress
+from pairscale.store.reading import SHARD
 from pairscale.store.runfile import open_run
-from pairscale.store.several import SHARD
 
 __all__ = ["judge_in_shards", "judge_shard"]
 
@@ -97,23 +97,27 @@ def judge_shard(
         InputError: the shard or its run file cannot be used.
         StoreMismatchError: the run file holds a shard of other pairs.
     """
-    words = re.fullmatch(r"\s*(\d+)\s*/\s*(\d+)\s*", str(shard))
-    if words is None or not 1 <= int(words[1]) <= int(words[2]):
+    words = re.fullmatch(r"\s*(\d+)\s*/\s*(\d+)\s*", shard)
+    number = 0
+    of = 0
+    if words is not None:
+        number = int(words[1])
+        of = int(words[2])
+    if not 1 <= number <= of:
         raise InputError(f"shard must look like 3/16, the third of sixteen, not {shard!r}", argument="shard")
     if run is None or "://" in str(run):
         raise InputError("a shard is kept in a run file of its own, not in a database: name it with `run=`")
-    of = int(words[2])
-    if int(words[1]) > pairs.height:
+    if number > pairs.height:
         raise InputError(f"shard {shard} is empty: there are {pairs.height:,} pairs", argument="shard")
-    [part] = _deal(pairs, of, {int(words[1]): Path(run)})
-    return _judge(part, judge, settings | {"max_cost": _share(max_cost, of)})
+    [part] = _deal(pairs, of, {number: Path(run)})
+    return _judge((part, judge, settings | {"max_cost": _share(max_cost, of)}))
 
 
 def judge_in_shards(
     pairs: pl.DataFrame,
     judge: Judge,
-    shards: int,
-    folder: str | os.PathLike[str] | None,
+    shards: int | None,
+    run: str | os.PathLike[str] | None,
     *,
     n_jobs: int | None,
     max_cost: float | None,
@@ -126,7 +130,7 @@ def judge_in_shards(
         pairs: the pairs.
         judge: who judges; it is sent to the workers.
         shards: how many parts.
-        folder: the folder of the run files, made when it is missing.
+        run: the folder of the run files, made when it is missing.
         n_jobs: how many shards at once, see :func:`pairscale.core.jobs.run_tasks`.
         max_cost: US dollars for all shards together.
         progress: show how many shards are done.
@@ -138,72 +142,67 @@ def judge_in_shards(
         JudgeError: a shard ended early; those that were judged are kept.
     """
     of = min(require_int(shards, "shards", least=1), pairs.height)
-    if folder is None or "://" in str(folder) or Path(folder).is_file():
+    if run is None or "://" in str(run) or Path(run).is_file():
         raise InputError("`shards=` keeps a run file per shard: name a folder for them with `run=`")
     if not of:
         raise InputError("there are no pairs to judge")
-    place = Path(folder)
+    place = Path(run)
     parts = _deal(pairs, of, {n: place / f"shard-{n:0{len(str(of))}d}.db" for n in range(1, of + 1)})
     place.mkdir(parents=True, exist_ok=True)
     settings["max_cost"] = _share(max_cost, of)
     tasks = [(part, judge, settings) for part in parts]
-    finished: list[dict[str, Any]] = []
-    failed = []
+    finished: list[SubmitResult] = []
+    failed: list[str] = []
     with Progress(of, show=progress, label="shards") as bar:
-        for part, done in zip(parts, run_tasks(_judge_and_count, tasks, n_jobs), strict=True):
+        for part, done in zip(parts, run_tasks(_judge, tasks, n_jobs), strict=True):
             if done.value is None:
-                failed.append((part, done))
+                failed.append(f"{part.number}/{of}: {done.error}")
             else:
                 finished.append(done.value)
             bar.count(failed=done.value is None, cost=None)
     if failed:
-        part, first = failed[0]
-        numbers = ", ".join(str(ended.number) for ended, _ in failed)
-        kind = type(first.cause) if isinstance(first.cause, PairscaleError) else JudgeError
-        raise kind(
-            f"{len(failed)} of {of} shards ended early ({numbers}); the first, {part.number}/{of}: {first.error}. The "
-            f"answers are in {place}, and the same call continues"
+        raise JudgeError(
+            f"{len(failed)} of {of} shards ended early; the first, {failed[0]}. The answers are in {place}, and the "
+            "same call continues"
         )
-    return _joined(parts, finished)
+    return _joined(parts, finished, place)
 
 
 def _share(max_cost: float | None, of: int) -> float | None:
-    """What a shard may spend of the money of the job, which is said."""
+    """What a shard may spend of the money of the job; a notice tells the user."""
     if max_cost is None:
         return None
     notice(f"each of {of} shards may spend ${max_cost / of:,.4f}, its part of ${max_cost:,.4f}")
     return max_cost / of
 
 
-def _judge_and_count(task: tuple[_Shard, Judge, dict[str, Any]]) -> dict[str, Any]:
-    """What a worker says of a shard; the answers themselves are in its run file."""
-    result = _judge(*task)
-    return {name: getattr(result, name) for name in ("condition_id", "asked", "cached", "saved")}
-
-
-def _judge(shard: _Shard, judge: Judge, settings: dict[str, Any]) -> SubmitResult:
+def _judge(task: tuple[_Shard, Judge, dict[str, Any]]) -> SubmitResult:
+    """What a worker does: judge a shard, or what is left of it."""
+    shard, judge, settings = task
     with open_run(shard.run, write=True) as store:
         if store.get_meta(SHARD) is None:
             store.set_meta(SHARD, shard.mark)
     return submit_pairs(shard.pairs, judge, run=shard.run, **settings)
 
 
-def _joined(shards: list[_Shard], finished: list[dict[str, Any]]) -> SubmitResult:
+def _joined(shards: list[_Shard], finished: list[SubmitResult], folder: Path) -> SubmitResult:
     """The results of all shards, in the order of the pairs."""
-    condition_id = finished[0]["condition_id"]
-    parts = []
-    for shard in shards:
-        with open_run(shard.run) as store:
-            numbered = shard.pairs.join(store.pair_numbers(), on="custom_id", maintain_order="left")
-            parts.append(pair_outcomes(store, numbered, condition_id, raw=False))
     # Row k of shard n was row k * of + n of all pairs.
     row_of = {
         name: row * shard.of + shard.number for shard in shards for row, name in enumerate(shard.pairs["custom_id"])
     }
-    tables = [
-        pl.concat(same, how="vertical_relaxed").sort(pl.col("custom_id").replace_strict(row_of), maintain_order=True)
-        for same in zip(*parts, strict=True)
-    ]
-    provenance = Provenance("judge", {"run": str(shards[0].run.parent), "shards": len(shards)})
-    counts = {name: sum(done[name] for done in finished) for name in ("asked", "cached", "saved")}
-    return SubmitResult(tables[0], tables[1], tables[2], condition_id, provenance=provenance, **counts)
+
+    def tables(name: str) -> pl.DataFrame:
+        joined: pl.DataFrame = pl.concat([getattr(result, name) for result in finished], how="vertical_relaxed")
+        return joined.sort(pl.col("custom_id").replace_strict(row_of), maintain_order=True)
+
+    return SubmitResult(
+        tables("results"),
+        tables("failed_pairs"),
+        tables("failed_attempts"),
+        finished[0].condition_id,
+        sum(result.asked for result in finished),
+        Provenance("judge", {"run": str(folder), "shards": len(shards)}),
+        sum(result.cached for result in finished),
+        sum(result.saved for result in finished),
+    )

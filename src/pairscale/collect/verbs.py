@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pairscale.collect.live import SubmitResult, submit_pairs
+from pairscale.collect.shards import judge_in_shards, judge_shard
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.jobs import require_jobs
 from pairscale.core.notices import notice
@@ -120,22 +121,17 @@ def judge(
         "concurrency": concurrency, "retries": retries, "timeout": timeout, "max_cost": max_cost,
     }  # fmt: skip
     require_jobs(n_jobs)
-    if shard is not None and shards is not None:
-        raise InputError("`shard=` judges one shard and `shards=` all of them; leave one out")
-    if n_jobs is not None and shard is None and shards is None:
+    settings |= {"run": run, "progress": progress}
+    if shards is None and n_jobs is not None:
         raise InputError("`n_jobs=` runs shards at once: say how many there are with `shards=`")
     if shard is None and shards is None:
-        result = submit_pairs(table, asked, run=run, save_path=save_path, progress=progress, **settings)
-    elif save_path is not None:
-        raise InputError("`save_path=` keeps one table; `export` writes one of all shards")
-    elif shards is not None:
-        from pairscale.collect.shards import judge_in_shards
-
-        result = judge_in_shards(table, asked, shards, run, n_jobs=n_jobs, progress=progress, **settings)
+        result = submit_pairs(table, asked, save_path=save_path, **settings)
+    elif save_path is not None or (shard is not None and shards is not None):
+        raise InputError("give `shard=` (one of them), `shards=` (all) or `save_path=` (one table), not two of them")
+    elif shard is not None:
+        result = judge_shard(table, asked, shard, **settings)
     else:
-        from pairscale.collect.shards import judge_shard
-
-        result = judge_shard(table, asked, str(shard), run, progress=progress, **settings)
+        result = judge_in_shards(table, asked, shards, n_jobs=n_jobs, **settings)
     if answer == "probability":
         missing = result.results["probability"].null_count()
         if missing:

@@ -11,4 +11,4 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 WITHOUT_SCIPY = 64
-"""Up to so many items NumPy is used where SciPy could be: its import was a third of what a short command took."""
+"""Up to this many items NumPy is used where SciPy could be: its import was a third of what a short command took."""

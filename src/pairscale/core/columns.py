@@ -118,7 +118,7 @@ def _id_column(frame: pl.DataFrame, texts: str, what: str) -> tuple[str, str]:
     unique = [name for name in others if _is_key(frame[name])]
     candidates = {
         "by its name": [name for name in unique if "id" in (word.lower() for word in _WORDS.findall(name))],
-        "the only other column": others,  # what is wrong with it is said where ids are checked
+        "the only other column": others,  # where ids are checked, an error names what is wrong with it
         "the only column with another value in every row": unique,
     }
     return _only_one(frame, candidates, "id_col", what)

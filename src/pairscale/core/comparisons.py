@@ -135,9 +135,15 @@ def key_expressions(first: str, second: str) -> tuple[pl.Expr, pl.Expr]:
     return ordered, pl.when(pl.col(first) <= pl.col(second)).then(ordered).otherwise(turned)
 
 
-def occurrence(key: str) -> pl.Expr:
+def occurrence(key: pl.Expr) -> pl.Expr:
     """1 for the first row with its value of ``key``, 2 for the second, and so on."""
     return pl.int_range(1, pl.len() + 1).over(key)
+
+
+def pair_names() -> pl.Expr:
+    """A name for each row with ``ID1`` and ``ID2``: its ordered key, and which occurrence of it this is."""
+    ordered, _ = key_expressions("ID1", "ID2")
+    return pl.format("{}#{}", ordered, occurrence(ordered))
 
 
 OF_ITS_PAIR = ((pl.col("better_id") == pl.col("ID1")) | (pl.col("better_id") == pl.col("ID2"))).fill_null(value=False)
@@ -302,7 +308,7 @@ def build_btl_results_data(
     return (
         frame.with_columns(ordered_key=ordered, unordered_key=unordered)
         .select(
-            pair_uid=pl.format("{}#{}", "unordered_key", occurrence("unordered_key")),
+            pair_uid=pl.format("{}#{}", "unordered_key", occurrence(pl.col("unordered_key"))),
             unordered_key="unordered_key",
             ordered_key="ordered_key",
             A_id="ID1",

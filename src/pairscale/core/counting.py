@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     import narwhals as nw
 
 IN_MEMORY = 200_000
-"""Up to so many rows, results are read whole, whatever they come from."""
+"""Up to this many rows, results are read whole, whatever they come from."""
 
 
 def is_many(n: int) -> bool:
-    """Whether so many rows are counted instead of read whole."""
+    """Whether this many rows are counted instead of read whole."""
     return n > IN_MEMORY
 
 

@@ -14,20 +14,18 @@ from __future__ import annotations
 from html import escape
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pairscale.core.errors import InputError, MissingExtraError, UnknownNameError
-from pairscale.core.notices import plural
 from pairscale.core.options import checked
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import altair as alt
     import pandas as pd
     import polars as pl
-    from rich.console import Console, ConsoleOptions, RenderableType
 
 MAX_ROWS = 10
 MAX_COLUMNS = 10
@@ -39,7 +37,7 @@ _GAP = 2
 
 
 class ReprMixin:
-    """A result that shows itself: a line as its ``repr``, more in rich terminals and in notebooks.
+    """A result that shows itself: a line as its ``repr``, more in notebooks.
 
     Args of a class line:
         table: the attribute or method that gives the main table, where there is one.
@@ -77,27 +75,10 @@ class ReprMixin:
         except ModuleNotFoundError as error:
             raise MissingExtraError("a pandas table", "pandas") from error
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        from rich.text import Text
-
-        first, *rest = _headline(self)
-        yield Text(first, style="bold")
-        yield from map(Text, rest)
-        grid = _grid(self)
-        if grid is not None:
-            lines, shown = text_lines([grid.head, *grid.rows], grid.numeric, options.max_width)
-            yield Text(lines[0], style="dim", no_wrap=True)
-            yield from (Text(line, no_wrap=True) for line in lines[1:])
-            yield from (Text(line, style="dim") for line in grid.more(shown))
-        yield from (Text(f"note: {text}", style="dim") for text in _notices(self))
-
     def _repr_html_(self) -> str:
         first, *rest = (escape(line) for line in _headline(self))
         parts = [f"<p><strong>{first}</strong>{''.join(f'<br>{line}' for line in rest)}</p>"]
-        grid = _grid(self)
-        if grid is not None:
-            parts.append(_html_table(grid))
-            parts += [f"<p>{escape(line)}</p>" for line in grid.more(MAX_COLUMNS)]
+        parts.append(_html_table(self))
         parts.append(self._chart_html())
         parts += [f"<p>note: {escape(text)}</p>" for text in _notices(self)]
         # No colours of text and page, so that it is readable on light and on dark.
@@ -175,24 +156,6 @@ class ReportMixin:
 # What is shown
 
 
-class _Grid(NamedTuple):
-    """The first rows of a table as texts, and which of its columns are numbers."""
-
-    head: list[str]
-    rows: list[list[str]]
-    numeric: list[bool]
-    height: int
-
-    def more(self, shown: int) -> list[str]:
-        """What is not shown when there is room for this many columns, as at most one line."""
-        parts = []
-        if self.height > len(self.rows):
-            parts.append(plural(self.height - len(self.rows), "more row"))
-        if len(self.head) > shown:
-            parts.append(f"{plural(len(self.head) - shown, 'more column')} ({', '.join(self.head[shown:])})")
-        return [f"… {', '.join(parts)}"] if parts else []
-
-
 def _headline(result: ReprMixin) -> list[str]:
     """What a result says of itself, line by line."""
     text = repr(result)
@@ -212,23 +175,17 @@ def _main_table(result: ReprMixin) -> Any:
     return held() if callable(held) else held
 
 
-def _grid(result: ReprMixin) -> _Grid | None:
+def _html_table(result: ReprMixin) -> str:
+    """The main table as Polars shows it, without columns that hold nothing."""
+    from polars import Config
+
     table: pl.DataFrame | None = None if result._columns is None else _main_table(result)
     if table is None or table.is_empty():
-        return None
+        return ""
     names = [name for name in result._columns or table.columns if name in table.columns]
     table = table.select(name for name in names if table[name].null_count() < table.height)
-    rows = [list(map(as_cell, row)) for row in table.head(MAX_ROWS).iter_rows()]
-    return _Grid(list(map(as_cell, table.columns)), rows, [kind.is_numeric() for kind in table.dtypes], table.height)
-
-
-def _html_table(grid: _Grid) -> str:
-    def row(kind: str, texts: Sequence[str]) -> str:
-        cells = "".join(f'<{kind} style="padding: 0 0.6em">{escape(text)}</{kind}>' for text in texts[:MAX_COLUMNS])
-        return f"<tr>{cells}</tr>"
-
-    body = "".join(row("td", texts) for texts in grid.rows)
-    return f'<table class="dataframe"><thead>{row("th", grid.head)}</thead><tbody>{body}</tbody></table>'
+    with Config(tbl_rows=MAX_ROWS, tbl_cols=MAX_COLUMNS, fmt_str_lengths=LONGEST_CELL, float_precision=3):
+        return _visible(table._repr_html_().replace("\n", " "))
 
 
 # Text that is safe to show

@@ -8,8 +8,7 @@
     │   │   └── UnsureColumnError   several columns may be the one that is needed, and none was named
     │   ├── FileFormatError     a file cannot be read as what it claims to be
     │   ├── TemplateError       a prompt template is unknown or incomplete
-    │   ├── UnknownNameError    no trait, judge or engine has that name
-    │   └── RunsNotComparableError  two evaluations are not of the same tasks and criteria
+    │   └── UnknownNameError    no trait, judge or engine has that name
     ├── StoreError              the run file cannot be used
     │   ├── StoreBusyError      another process is writing to it
     │   ├── StoreConnectionError    its database does not answer
@@ -29,19 +28,18 @@ Every message says what is wrong, where, and what to do next.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
-from pairscale.core.addresses import without_logins
-
 __all__ = [
+    "NAMES_OF_KEYS",
     "FileFormatError",
     "FitError",
     "InputError",
     "JudgeError",
     "MissingExtraError",
     "PairscaleError",
-    "RunsNotComparableError",
     "SamplerError",
     "StoreBusyError",
     "StoreConnectionError",
@@ -55,6 +53,8 @@ __all__ = [
     "TemplateError",
     "UnknownNameError",
     "UnsureColumnError",
+    "without_login",
+    "without_logins",
 ]
 
 
@@ -113,10 +113,6 @@ class UnknownNameError(InputError):
     """There is no trait, judge or engine of that name; the message lists those there are."""
 
 
-class RunsNotComparableError(InputError):
-    """Two evaluations are not of the same tasks and criteria, so that a difference between them means nothing."""
-
-
 class StoreError(PairscaleError):
     """The run file cannot be opened, read or written."""
 
@@ -173,3 +169,41 @@ class MissingExtraError(PairscaleError, ImportError):
     def __init__(self, need: str, extra: str, otherwise: str = "") -> None:
         package = "pandas pyarrow" if extra == "pandas" else f'"pairscale[{extra}]"'
         super().__init__(f"{need} needs an optional package: pip install {package}{otherwise}")
+
+
+_SCHEMES = r"(?:postgres(?:ql)?|mysql|mariadb|mssql|oracle|sqlite|https?|ftps?|socks\w*)(?:\+\w+)?"
+_PAIR = r"[^\s'\"/:@]+:(?!\d+/)[^\s'\"?]*@"  # user and password, also with a / or @ that should have been encoded
+_USER = rf"(?:{_PAIR}|(?:[^\s'\"/?#]*@)+)"
+_LOGIN = re.compile(
+    rf"((?:\w://)|\b{_SCHEMES}:/{{0,2}}){_USER}|(\b{_SCHEMES}/{{1,2}}){_PAIR}",  # the last one without its colon
+    re.IGNORECASE,
+)
+NAMES_OF_KEYS = r"(?:keys?|token|secrets?|passwd|password|headers?|auth|authorization|bearer|credentials?)"
+"""How a setting or parameter is called whose value is a secret: a pattern for the end of its name."""
+_IN_QUERY = re.compile(rf"(?<=[?&])([^=&#\s]*{NAMES_OF_KEYS}=)[^&#\s'\"]*", re.IGNORECASE)
+
+
+def without_logins(text: str) -> str:
+    """The same without the users, passwords and keys of the addresses in it, also of those that are misspelt."""
+    return _IN_QUERY.sub(r"\1[key]", _LOGIN.sub(r"\1\2", text)) if "@" in text or "=" in text else text
+
+
+_PLAIN_HOST = re.compile(r"[\w+.-]{2,}:/{0,2}(?!/)(?:\[[\w:.%-]*\]|[^/?#@:\[\]\s'\"]*)(?::\d*)?(?:[/?#].*)?", re.DOTALL)
+_UP_TO_HOST = re.compile(r"^([\w+.-]{2,}:/{0,2}).*@", re.DOTALL)  # one letter is a drive of Windows
+
+
+def without_login(address: str) -> str:
+    """One address without its user and password, whatever letters they have, and without keys behind ``?``.
+
+    Where an address stands alone, use this: in running text, :func:`without_logins` cannot know that a password has a
+    blank or a quotation mark.
+
+    Example:
+        >>> without_login("postgresql://ann:it's a secret?@host:54x/db")
+        'postgresql://host:54x/db'
+        >>> without_login("https://host:8000/v1?mail=a@b.org")
+        'https://host:8000/v1?mail=a@b.org'
+    """
+    if "@" in address and not _PLAIN_HOST.fullmatch(address):
+        address = _UP_TO_HOST.sub(r"\1", address)
+    return _IN_QUERY.sub(r"\1[key]", address)

@@ -93,7 +93,7 @@ def read_json(path: str | os.PathLike[str], *, encoding: str | None = None) -> A
 def read_rows(
     path: str | os.PathLike[str], *, text: Sequence[str] = (), encoding: str | None = None
 ) -> list[dict[str, Any]]:
-    """The rows of a table; those of a jsonl or json file as they stand there, whatever is nested in them.
+    """The rows of a table; those of a jsonl or json file unchanged, whatever is nested in them.
 
     Args:
         path: the file.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import suppress
-from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
 
 PAUSE = 0.25
 """Seconds between two updates: every one is a message to the browser."""
-
-_STYLE = "margin: 0; padding: 0; white-space: pre-wrap; overflow-wrap: anywhere"
 
 
 def in_notebook() -> bool:
@@ -48,8 +45,7 @@ class LiveOutput:
     def show(self, lines: Sequence[str]) -> None:
         """Show these lines in place of those of before, whether an update is due or not; never breaks a run."""
         self._next = self._clock() + PAUSE
-        text = "\n".join(lines)
-        data = {"text/plain": text, "text/html": f'<pre style="{_STYLE}">{escape(text)}</pre>'}
+        data = {"text/plain": "\n".join(lines)}
         display: Any = import_module("IPython.display").display
         with suppress(Exception):  # whatever a front end's display does, the run continues
             if self._handle is None:

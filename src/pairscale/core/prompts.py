@@ -158,13 +158,17 @@ def register_prompt_template(
         >>> remove_prompt_template("short-example")
         True
     """
+    from pairscale.core.files import replacing
+
     path = _user_file(name)
     if not overwrite and (name in _REGISTERED or _is_there(path)):
         raise TemplateError(f"there is a prompt template {name!r} already; replace it with overwrite=True")
     # As a file would give it back, so that the session and the saved copy are one template and not nearly one.
     text = set_prompt_template(template, file).replace("\r\n", "\n")
     if save:
-        _write(path, f"{text}\n")  # reading takes the last line break away
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as scratch:  # its name starts with a dot, so it is never listed
+            scratch.write_text(f"{text}\n", "utf-8", newline="\n")  # reading takes the last line break away
     if name in _BUILT_IN and name not in _REGISTERED:
         notice(f"the prompt template {name!r} now means yours, not the built-in one")
     _REGISTERED[name] = text
@@ -217,7 +221,7 @@ def template_from(name_or_file: str) -> tuple[str, str]:
         >>> template_from("test1")[0]
         'advocate'
     """
-    if isinstance(name_or_file, str) and PLACEHOLDERS[-1] in name_or_file:
+    if PLACEHOLDERS[-1] in name_or_file:
         text = _checked(name_or_file, "the template")
         built_in = next((name for name in _BUILT_IN if _built_in(name) == text), None)
         return built_in or f"custom-{text_hash(text)[:8]}", text
@@ -250,9 +254,9 @@ def _built_in(name: str) -> str:
     return files("pairscale.core").joinpath("templates", f"{name}.txt").read_text("utf-8").removesuffix("\n")
 
 
-def _is_r_template(name: object) -> bool:
+def _is_r_template(name: str) -> bool:
     """Whether a name is one of a template of the R package: ``pairwiseLLM/default``, but not a file's."""
-    return isinstance(name, str) and re.fullmatch(r"pairwiseLLM/[^/]+(?<!\.txt)", name) is not None
+    return re.fullmatch(r"pairwiseLLM/[^/]+(?<!\.txt)", name) is not None
 
 
 def _r_template_file(name: str) -> Path:
@@ -271,11 +275,11 @@ def _r_template_file(name: str) -> Path:
 
 
 def _is_file_like(value: str) -> bool:
-    return isinstance(value, str) and ("/" in value or "\\" in value or value.lower().endswith(".txt"))
+    return "/" in value or "\\" in value or value.lower().endswith(".txt")
 
 
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and _NAME.fullmatch(value) is not None and not _is_file_like(value)
+def _is_name(value: str) -> bool:
+    return _NAME.fullmatch(value) is not None and not _is_file_like(value)
 
 
 def user_folder() -> Path:
@@ -306,15 +310,6 @@ def _read(path: Path) -> str:
     except FileFormatError as error:
         raise TemplateError(f"the template file cannot be read: {error}") from error
     return _checked(text.replace("\r\n", "\n").removesuffix("\n"), f"the template file {path}")
-
-
-def _write(path: Path, text: str) -> None:
-    """Write the whole file or nothing: another session may be reading it."""
-    from pairscale.core.files import replacing
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as scratch:  # its name starts with a dot, so it is never listed
-        scratch.write_text(text, "utf-8", newline="\n")
 
 
 # Checking.

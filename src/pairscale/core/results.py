@@ -222,7 +222,7 @@ def form_columns(frame: pl.DataFrame, what: str, columns: ResultColumns) -> list
     own = columns.names if columns else _form_of(frame.columns, what).columns
     nested = [name for name in own if name not in frame.columns or frame.schema[name].is_nested()]
     if nested:
-        raise TableError(f"{what}: {listed(nested)} must be columns of their own where there are so many rows")
+        raise TableError(f"{what}: {listed(nested)} must be columns of their own in a table of this size")
     return [*own, *(name for name in _FURTHER if name in frame.columns)]
 
 

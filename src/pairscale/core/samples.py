@@ -118,8 +118,7 @@ class SamplesReport(ReprMixin, table="files", columns=None):
         return parts
 
     def _kinds(self) -> list[str]:
-        read = Counter(file.kind for file in self.details if file.reason is None)
-        return [f"{count:,} {kind}" for kind, count in read.most_common()]
+        return _kinds_of([file for file in self.details if file.reason is None])
 
 
 def _first(names: Sequence[str], shown: int = _SHOWN) -> str:
@@ -127,12 +126,12 @@ def _first(names: Sequence[str], shown: int = _SHOWN) -> str:
     return f"{', '.join(names[:shown])}{more}"
 
 
-def _kinds_of(files: Sequence[FileRead]) -> str:
-    return ", ".join(f"{count:,} {kind}" for kind, count in Counter(file.kind for file in files).most_common())
+def _kinds_of(files: Sequence[FileRead]) -> list[str]:
+    return [f"{count:,} {kind}" for kind, count in Counter(file.kind for file in files).most_common()]
 
 
 def _not_read(files: Sequence[FileRead]) -> str:
-    return f"{plural(len(files), 'file was', 'files were')} not read: {_kinds_of(files)}"
+    return f"{plural(len(files), 'file was', 'files were')} not read: {', '.join(_kinds_of(files))}"
 
 
 def _by_reason(files: Sequence[FileRead]) -> list[str]:
@@ -281,7 +280,7 @@ def _of_files(path: Path, encoding: str | None, skip_unreadable: bool) -> Sample
     missing = [file for file in files if file.reason == MISSING_EXTRA]
     if missing and not (skip_unreadable and texts):
         otherwise = "; to continue without them, give `skip_unreadable=True`" if texts else ""
-        need = f"{path}: reading {len(missing):,} of {len(files):,} files ({_kinds_of(missing)})"
+        need = f"{path}: reading {len(missing):,} of {len(files):,} files ({', '.join(_kinds_of(missing))})"
         raise MissingExtraError(need, "documents", otherwise)
     if not texts:
         reasons = "; ".join(_by_reason(files)[:3]) or "there is none"
@@ -321,7 +320,7 @@ def _with_class_list(folder: Path, samples: pl.DataFrame, files: list[FileRead])
 
 
 def _unusual(samples: pl.DataFrame) -> list[str]:
-    """Texts that are the same, in words."""
+    """A note on texts that are identical."""
     stripped = samples.select("ID", pl.col("text").str.strip_chars())
     same = stripped.group_by("text", maintain_order=True).agg("ID").filter(pl.col("ID").list.len() > 1)["ID"].to_list()
     groups = [" = ".join(map(repr, names[:_SHOWN])) for names in same]

@@ -126,7 +126,7 @@ PAIRS_CHOSEN = "pairs_chosen"
 """In exported results, the column that says ``adaptive`` where a pair was chosen by what earlier answers said."""
 
 TIMES = "pairscale times"
-"""In tables of different rows, the column that says how often each stands there."""
+"""In tables of different rows, the column that says how often each occurs."""
 
 _SHOWN = 5
 _numbered: ContextVar[bool] = ContextVar("numbered", default=True)
@@ -140,13 +140,9 @@ def listed(names: Sequence[Any], shown: int = _SHOWN) -> str:
 
 
 @contextmanager
-def unnumbered(counted: bool = True) -> Iterator[None]:
-    """Inside the block, messages name no row by its number: the rows at hand are not those of the user's table.
-
-    Args:
-        counted: Whether that is so.
-    """
-    token = _numbered.set(_numbered.get() and not counted)
+def unnumbered() -> Iterator[None]:
+    """Inside the block, messages name no row by its number: the rows at hand are not those of the user's table."""
+    token = _numbered.set(False)
     try:
         yield
     finally:
@@ -154,7 +150,7 @@ def unnumbered(counted: bool = True) -> Iterator[None]:
 
 
 def times_of(frame: pl.DataFrame) -> pl.Series | None:
-    """How often each row stands there, where rows are counted."""
+    """How often each row occurs, where rows are counted."""
     return frame[TIMES] if TIMES in frame.columns else None
 
 

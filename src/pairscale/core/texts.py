@@ -37,7 +37,7 @@ class FileRead:
         pages: how many pages it has, where it has pages.
         blank_pages: how many of them show something, but have no text layer.
         reason: why it was not read; None when it was.
-        note: what was left out of it, or how it was read, in words.
+        note: what was left out of it, or how it was read.
     """
 
     name: str
@@ -86,7 +86,7 @@ def read_folder(path: Path, encoding: str | None = None) -> tuple[dict[str, str]
 
 
 def read_document(path: str | os.PathLike[str], encoding: str | None = None) -> Document:
-    """The text of one file; what was left out of it is said. A file of an unknown ending is taken for text.
+    """The text of one file; a notice names what was left out. A file of an unknown ending is taken for text.
 
     Raises:
         FileFormatError: it cannot be read; the message names it.

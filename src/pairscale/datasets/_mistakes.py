@@ -46,7 +46,7 @@ def _slip_of_the_pen(word: str, draws: RandomChoices) -> str:
 
 
 def _misspelt(word: str, draws: RandomChoices) -> str:
-    """The word with a mistake that somebody could make in it, or the word itself where none comes to mind."""
+    """The word with a mistake that a writer could make in it, or the word itself where there is none."""
     known: Mapping[str, Sequence[str]] = mistakes("misspellings")
     if word in known:
         return draws.pick(known[word])

@@ -197,28 +197,21 @@ def ab(
         sources = _named_sources([source for source in (a, b, *more) if source is not None], named, encoding)
         tasks = read_suite(suite, named, encoding)
         return run_sync(lambda: rank_answers(asking, sources, tasks, baseline), run=run)
-    names = (name_a, name_b)
-    variants = (variant_a, variant_b)
-    if b is not None and suite is not None and (is_variant(a) or is_variant(b)):
-        variants = (a, b)
-        a, b, suite = suite, None, None
-    sides = None
-    if not any((*variants, prompt_a, prompt_b)):
-        sides, names = read_sides(a, b, names, named, a_col=a_col, b_col=b_col, encoding=encoding)
-    tasks = read_suite(a if sides is None else suite, named, encoding)
-    if sides is not None and (repeats != 1 or variant_timeout is not None):
-        raise InputError("`repeats=` and `variant_timeout=` belong to a suite, not to recorded answers")
-    if sides is None and (b is not None or suite is not None):
-        raise InputError("variants belong to a suite, which is the first argument and alone; `suite=` to two files")
-    if manifest is not None and sides is None:
-        raise InputError(
-            "`manifest=` belongs to recorded answers; export_pairwise_cases writes one from those that a run file keeps"
-        )
+    sides, variants, names, tasks = read_compared(
+        a, b, suite, (variant_a, variant_b), (prompt_a, prompt_b), (name_a, name_b), named, a_col=a_col, b_col=b_col,
+        encoding=encoding,
+    )  # fmt: skip
     about: dict[str, Any] = {"control": control_names(control) if control else (), "store_dir": save}
     if sides is None:
-        made = (_variant(variants[0], prompt_a, "a"), _variant(variants[1], prompt_b, "b"))
+        if manifest is not None:
+            raise InputError(
+                "`manifest=` belongs to recorded answers; export_pairwise_cases writes one from those that a run file "
+                "keeps"
+            )
         about |= {"repeats": repeats, "variant_timeout": variant_timeout}
-        return run_sync(lambda: asking.compare_variants(tasks or (), made, names, **about), run=run)
+        return run_sync(lambda: asking.compare_variants(tasks or (), variants, names, **about), run=run)
+    if repeats != 1 or variant_timeout is not None:
+        raise InputError("`repeats=` and `variant_timeout=` belong to a suite, not to recorded answers")
     if manifest is not None:
         cases = export_pairwise_cases(*sides, criteria=criteria, out=manifest, suite=tasks)
         mention(f"wrote {cases.n_cases:,} cases to {manifest}, and their key (not for labellers) to {cases.key_path}")
@@ -242,7 +235,7 @@ def _refuse_in_ranking(options: Mapping[str, Any]) -> None:
 def _named_variants(variants: Sequence[str]) -> dict[str, str]:
     """Variants by their names, from ``NAME=VARIANT``."""
     pairs = [text.partition("=") for text in variants]
-    named = {name.strip(): given for name, _, given in pairs if name.strip() and given}
+    named = {name.strip(): variant for name, _, variant in pairs if name.strip() and variant}
     if len(named) < len(pairs):
         raise InputError("each variant has a name of its own: NAME=VARIANT, such as old=openai:gpt-4.1", "variant")
     return named
@@ -294,13 +287,48 @@ def _comparators(
 
 def _variant(variant: Any, prompt: str | None, side: str) -> Any:
     if variant is None:
-        raise InputError(f"a suite needs `variant_{side}=`; or name two files of answers, A and B")
+        raise InputError(
+            f"a suite needs `variant_{side}=`; else name two files of answers, A and B, or the columns of both in one "
+            "file (`a_col=` and `b_col=`)",
+            f"variant_{side}",
+        )
     if prompt is None:
         return variant
     return ModelVariant(variant, read_text(prompt) if prompt.endswith(".txt") else prompt)
 
 
 # What is compared
+
+
+def read_compared(
+    a: Any,
+    b: Any,
+    suite: Any,
+    variants: tuple[Any, Any],
+    prompts: tuple[str | None, str | None],
+    names: tuple[str, str],
+    named: Mapping[str, str],
+    *,
+    a_col: str | None,
+    b_col: str | None,
+    encoding: str | None,
+) -> tuple[tuple[Any, Any] | None, tuple[Any, Any], tuple[str, str], Suite | None]:
+    """What two variants are compared by: their recorded answers, or else the variants; their names; the tasks.
+
+    Raises:
+        InputError: If something cannot be read, or does not belong together.
+    """
+    if b is not None and suite is not None and (is_variant(a) or is_variant(b)):
+        variants = (a, b)
+        a, b, suite = suite, None, None
+    if not any((*variants, *prompts)):
+        sides, names = read_sides(a, b, names, named, a_col=a_col, b_col=b_col, encoding=encoding)
+        if sides is not None:
+            return sides, variants, names, read_suite(suite, named, encoding)
+    if b is not None or suite is not None:
+        raise InputError("variants belong to a suite, which is the first argument and alone; `suite=` to two files")
+    made = (_variant(variants[0], prompts[0], "a"), _variant(variants[1], prompts[1], "b"))
+    return None, made, names, read_suite(a, named, encoding)
 
 
 def read_sides(
@@ -345,7 +373,7 @@ def read_sides(
     try:
         answers = read_answers(a, named, encoding)
     except InputError:
-        return None, names  # a suite, or nothing; what is wrong with it is said where a suite is read
+        return None, names  # a suite, or nothing; the reader of suites reports what is wrong with it
     variants = variants_of(answers)
     chosen = names if set(names) <= set(variants) else variants
     if len(chosen) == 2:
@@ -380,6 +408,6 @@ def read_suite(given: Any, named: Mapping[str, str], encoding: str | None) -> Su
     if not isinstance(given, str | os.PathLike):
         return as_suite(given)
     columns = {"id_col": named.get("task_id"), "input_col": named.get("input")}
-    found = Suite.from_file(given, **columns, encoding=encoding)
-    mention(f"{plural(len(found), 'task')} from {given}")
-    return found
+    tasks = Suite.from_file(given, **columns, encoding=encoding)
+    mention(f"{plural(len(tasks), 'task')} from {given}")
+    return tasks

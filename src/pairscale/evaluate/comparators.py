@@ -42,7 +42,7 @@ class PairwiseOutcome:
     Attributes:
         winner: ``a``, ``b`` or ``tie``; None when there is no such answer. Given as a number from 0 to 1, it becomes
             the preference, and the winner follows: ``b`` above ½, ``a`` below ½, ``tie`` at ½.
-        reasoning: why, in words.
+        reasoning: why.
         detail: anything else.
         outcome: one of the five kinds, which follows from the winner where there is one.
         cost: in US dollars, where it is known.
@@ -71,8 +71,7 @@ class PairwiseOutcome:
             winner = hard_winner(preference)
         require_choice(winner, "winner", ("a", "b", "tie", None))
         kind = _KINDS.get(winner) if self.outcome is None else Outcome(self.outcome)
-        has_winner = kind in {Outcome.WIN, Outcome.TIE}
-        if kind is None or (has_winner and kind is not _KINDS.get(winner)) or (winner and not has_winner):
+        if kind is None or _KINDS.get(winner, kind) is not kind or (winner is None and kind in _KINDS.values()):
             raise InputError(f"winner={winner!r} does not go with the outcome {kind}; see flip(), abstain() and fail()")
         if preference is not None:
             preference = require_probability(preference, "preference")
@@ -100,21 +99,21 @@ class PairwiseOutcome:
         return cls(None, reasoning, outcome=Outcome.ERROR, **more)
 
 
-def as_outcome(said: Any) -> PairwiseOutcome | None:
+def as_outcome(returned: Any) -> PairwiseOutcome | None:
     """What a comparator returned as an outcome, also one of another library that has ``winner reasoning detail``.
 
     Returns:
         The outcome; None when it is none.
     """
-    if isinstance(said, PairwiseOutcome):
-        if said.outcome is not Outcome.TIE:
-            return said
+    if isinstance(returned, PairwiseOutcome):
+        if returned.outcome is not Outcome.TIE:
+            return returned
         # In AG2's way, a tie may have details that call it an error.
-        meant = foreign_outcome(said.winner, said.reasoning, said.detail)
-        return said if meant is None or meant.outcome is said.outcome else replace(meant, cost=said.cost)
-    if not hasattr(said, "winner"):
+        meant = foreign_outcome(returned.winner, returned.reasoning, returned.detail)
+        return returned if meant is None or meant.outcome is returned.outcome else replace(meant, cost=returned.cost)
+    if not hasattr(returned, "winner"):
         return None
-    return foreign_outcome(said.winner, getattr(said, "reasoning", None), getattr(said, "detail", None))
+    return foreign_outcome(returned.winner, getattr(returned, "reasoning", None), getattr(returned, "detail", None))
 
 
 def foreign_outcome(winner: Any, reasoning: Any, detail: Any) -> PairwiseOutcome | None:
@@ -177,22 +176,22 @@ def item_name(task_id: str, text: str) -> str:
 
 async def together(*work: Awaitable[T]) -> list[T]:
     """All at once; when one of them fails, the others are finished first, as they may be paid for."""
-    done = await asyncio.gather(*work, return_exceptions=True)
-    for one in done:
-        if isinstance(one, BaseException):
-            raise one
-    return [one for one in done if not isinstance(one, BaseException)]
+    results = await asyncio.gather(*work, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]
 
 
 # One outcome of many
 
 
 def majority(votes: Sequence[PairwiseOutcome], detail: dict[str, Any], reasoning: str = "") -> PairwiseOutcome:
-    """The outcome that more than half of those agree on who answered.
+    """The outcome that more than half of the answers agree on.
 
-    A win needs more than half of the answers (wins, ties and flips); so does a flip. Where nothing has so many, opinion
-    is divided, and that is a tie. When less than half of the votes are answers, there is no outcome: an error when one
-    of the others is, else an abstention.
+    A win needs more than half of the answers (wins, ties and flips); so does a flip. Where nothing has more than half,
+    opinion is divided, and that is a tie. When less than half of the votes are answers, there is no outcome: an error
+    when one of the others is, else an abstention.
 
     Where a vote is graded, the outcome has a preference: the mean over the answers, a hard one counting as 1, ½ or 0.
     When that mean is not on the side of the winner, opinion is divided, too.

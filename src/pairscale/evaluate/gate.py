@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,8 +14,7 @@ import polars as pl
 
 from pairscale.checks.card import JudgeCard, JudgeIdentity, read_judge_card
 from pairscale.core.display import ReprMixin
-from pairscale.core.encodings import read_bytes
-from pairscale.core.errors import FileFormatError, InputError, JudgeError, PairscaleError
+from pairscale.core.errors import InputError, JudgeError, PairscaleError
 from pairscale.core.files import replacing
 from pairscale.core.notices import mention, notice, plural, without_notices
 from pairscale.core.options import (
@@ -27,9 +25,9 @@ from pairscale.core.options import (
     require_probability,
     require_text,
 )
-from pairscale.core.provenance import Provenance, fingerprint
+from pairscale.core.provenance import Provenance
 from pairscale.core.tables import Table, listed
-from pairscale.evaluate.ab import ab, is_variant, read_sides, read_source, read_suite
+from pairscale.evaluate.ab import ab, read_compared, read_source
 from pairscale.evaluate.formats.reading import named_columns
 from pairscale.evaluate.inference.cases import Scores, by_task, read_cases, used_cases
 from pairscale.evaluate.inference.failures import Failures, require_failures, ways_to_count
@@ -50,13 +48,12 @@ from pairscale.evaluate.inference.gate import (
     verdict_of_ways,
 )
 from pairscale.evaluate.judge import make_task_judge, model_settings
-from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, flips_of, write_document
-from pairscale.evaluate.run import Look, answer_source, paired, require_two_names
-from pairscale.evaluate.tasks import InMemoryTraceSource, Suite, Trace, TraceRef, TraceSource, name_of_input
+from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, flips_of
+from pairscale.evaluate.run import Look, paired, require_two_names
+from pairscale.evaluate.tasks import Suite, TraceSource
 from pairscale.evaluate.wording import (
     cannot_tell,
     gate_advice,
-    gate_junit,
     gate_line,
     gate_markdown,
     gate_sentence,
@@ -75,9 +72,7 @@ if TYPE_CHECKING:
 Missing: TypeAlias = Literal["refuse", "excluded"]
 """What to do if B has no answer to a task of A."""
 
-_BASELINE = {"kind": "pairscale baseline", "version": 1}
-_HEX = 64
-_SURELY_TOLD = 0.5  # of the tasks in which one answer is better: those told right, less those told wrong
+_LEAST_NET_AGREEMENT = 0.5  # of the tasks in which one answer is better: those told right, less those told wrong
 _LOST = 20  # tasks that B lost and that a result names
 _COLUMNS: dict[str, pl.DataType] = {
     "criterion": pl.String(),
@@ -107,15 +102,13 @@ class GateCriterion:
         losses: cases that A won.
         ties: cases without a winner, flips among them.
         unanswered: cases that the judge gave no answer to.
-        failures_a: cases in which A failed.
-        failures_b: cases in which B failed.
         by_failures: by the way to count failures, the verdict if that were the only way.
         cases_needed: about how many cases would decide it, where it is open.
         lost: tasks that B lost, the first of them.
-        untested: why nothing was tested by this criterion, in words: the gate could not have failed, or the judge has
+        untested: why nothing was tested by this criterion: the gate could not have failed, or the judge has
             not shown that it can tell; None otherwise.
         can_tell: whether the judge has shown that it can tell A from B; None where the verdict does not rest on it.
-        sentence: the verdict in words.
+        sentence: the verdict as a sentence.
         advice: what to do next.
     """
 
@@ -131,8 +124,6 @@ class GateCriterion:
     losses: int
     ties: int
     unanswered: int
-    failures_a: int
-    failures_b: int
     by_failures: Mapping[Failures, GateVerdict]
     cases_needed: int | None
     lost: tuple[str, ...]
@@ -152,9 +143,8 @@ class GateResult(ReprMixin, table="frame"):
         margin: how far B's win rate may lie below one half.
         level: the chance that a bound is true, over all criteria together.
         fixed: whether all cases were asked, and looked at once.
-        result: every case, and the figures over them; None when a baseline was recorded and nothing was compared.
-        problem: why the gate could not run, in words; None when it did.
-        baseline: what the baseline is, in words; None without one.
+        result: every case, and the figures over them; None when the gate could not run.
+        problem: why the gate could not run; None when it did.
         provenance: how it was made.
     """
 
@@ -165,7 +155,6 @@ class GateResult(ReprMixin, table="frame"):
     fixed: bool
     result: PairwiseRunResult | None
     problem: str | None
-    baseline: str | None
     provenance: Provenance
 
     def __str__(self) -> str:
@@ -200,7 +189,7 @@ class GateResult(ReprMixin, table="frame"):
     def to_dict(self) -> dict[str, Any]:
         """Everything but the cases, as JSON has it."""
         run = self.result
-        own = "verdict passed exit_code problem fail_if margin level fixed baseline"
+        own = "verdict passed exit_code problem fail_if margin level fixed"
         return {
             **{name: getattr(self, name) for name in own.split()},
             **{name: getattr(run, name, None) for name in ("failures", "variant_a", "variant_b")},
@@ -231,7 +220,6 @@ def gate(
     name_b: str = "B",
     suite: SuiteLike | None = None,
     baseline: str | os.PathLike[str] | None = None,
-    update_baseline: bool = False,
     run: str | os.PathLike[str] | None = None,
     swap: bool = True,
     repeats: int = 1,
@@ -250,7 +238,6 @@ def gate(
     judge_args: Mapping[str, Any] | None = None,
     base_url: str | None = None,
     summary: str | os.PathLike[str] | None = None,
-    junit: str | os.PathLike[str] | None = None,
     save: str | os.PathLike[str] | None = None,
     id_col: str | None = None,
     input_col: str | None = None,
@@ -296,8 +283,7 @@ def gate(
         name_a: What A is called.
         name_b: What B is called.
         suite: With ``a`` and ``b``: the tasks that the answers belong to.
-        baseline: A file with the answers of A, recorded before; B is compared with them.
-        update_baseline: Whether to record the answers of A in the baseline file. Without ``b``, nothing is compared.
+        baseline: A file with the recorded answers of A, such as one that lies in the repository; ``a`` then is B's.
         run: The run file; without one, nothing is kept.
         swap: Whether to ask judges in both orders; a win only if they agree.
         repeats: With a suite: how often each variant answers each task.
@@ -320,7 +306,6 @@ def gate(
         judge_args: Settings of the judge.
         base_url: Address of the provider of the judge.
         summary: A file to write a Markdown summary to.
-        junit: A file to write JUnit XML to, one test case per criterion.
         save: A folder to write the cases to as well, as ``RUN_ID.json``.
         id_col: The column of the tasks' names, or its path in JSON, where it is not ``task_id``.
         input_col: The column of the tasks, or its path in JSON, where it is not ``input``.
@@ -349,61 +334,55 @@ def gate(
         ('worse', False, 8)
     """
     require_two_names(name_a, name_b)
-    options: dict[str, Any] = {"margin": margin, "level": level, "fixed": fixed, "missing": missing}
-    options |= {"max_errors": max_errors}
-    criteria, rule = _require_options(criterion, judge, fail_if, failures, **options)
-    if update_baseline and baseline is None:
-        raise InputError("`update_baseline=` needs a file for it: give `baseline=`", "update_baseline")
-    reports = {name: _require_file(path, name) for name, path in (("summary", summary), ("junit", junit)) if path}
-    finish = partial(_finished, rule=rule, options=options, seed=seed, reports=reports)
+    criteria, rule = _require_options(criterion, judge, fail_if, failures, margin, level)
+    require_choice(missing, "missing", ("refuse", "excluded"))
+    require_probability(max_errors, "max_errors")
+    report = None if summary is None else _require_file(summary, "summary")
+    settings = {"fail_if": rule.fail_if, "margin": margin, "level": level, "fixed": fixed, "missing": missing}
+    provenance = Provenance("gate", {**settings, "max_errors": max_errors}, seed)
+    finish = partial(_finished, rule=rule, level=level, fixed=fixed, provenance=provenance, report=report)
     asking: dict[str, Any] = {
         "criterion": criteria, "judge": judge, "run": run, "swap": swap, "concurrency": concurrency, "retries": retries,
         "timeout": timeout, "price": price, "failures": failures, "seed": seed, "judge_args": judge_args,
         "base_url": base_url, "progress": progress,
     }  # fmt: skip
-    names = (name_a, name_b)
-    variants = (variant_a, variant_b)
-    if b is not None and suite is not None and (is_variant(a) or is_variant(b)):
-        variants = (a, b)
-        a, b, suite = suite, None, None
-    recorded = None
+    named = named_columns(id_col, input_col, output_col)
     try:
-        told = _told_by_card(card, asking)
-        named = named_columns(id_col, input_col, output_col)
-        runs_variants = any((*variants, prompt_a, prompt_b))
+        sensitivity = _sensitivity_by_card(card, asking)
         if baseline is not None:
-            if variants[0] is not None or prompt_a is not None:
-                raise InputError("`baseline=` holds the answers of A: leave out `variant_a=` and `prompt_a=`")
-            a, b, recorded = _with_baseline(
-                a, b, baseline, names, named, encoding, runs_variants=runs_variants, update=update_baseline
-            )
-            if update_baseline and b is None:
-                return finish(None, recorded, None)
-        if runs_variants:
-            a = read_suite(a, named, encoding)
-            variants = (recorded.source if recorded else variants[0], variants[1])
-            tasks = len(a or ())
-        else:
-            sides, names = read_sides(a, b, names, named, a_col=a_col, b_col=b_col, encoding=encoding)
-            if sides is None:
-                raise InputError("name the answers of A and of B; with `baseline=`, those of B alone", "b")
-            a, b = sides
-            suite = read_suite(suite, named, encoding)
-            tasks = _shared_tasks(a, b, suite, names, missing)
-        _tell_size(tasks, rule, names[1], fixed=fixed)
-        if planted is not None:
-            answers = (variants[0] if runs_variants else a, read_source(planted, named, "planted", encoding))
-            max_cost = _told_by_planted(answers, rule, max_cost, asking, told)
-        rule = replace(rule, by_flips=not told.keys() >= set(criteria))
-        result = ab(
-            a, b, variant_a=variants[0], variant_b=variants[1], prompt_a=prompt_a, prompt_b=prompt_b, name_a=names[0],
-            name_b=names[1], suite=suite, repeats=repeats, variant_timeout=variant_timeout, max_cost=max_cost,
-            stop_when=None if fixed else rule, save=save, **asking,
+            if variant_a is not None or prompt_a is not None or b is not None:
+                raise InputError("`baseline=` holds the answers of A: leave out those of A", "baseline")
+            if variant_b is None and prompt_b is None:
+                a, b = baseline, a
+            else:
+                variant_a = read_source(baseline, named, name_a, encoding)
+        sides, variants, names, tasks = read_compared(
+            a, b, suite, (variant_a, variant_b), (prompt_a, prompt_b), (name_a, name_b), named, a_col=a_col,
+            b_col=b_col, encoding=encoding,
         )  # fmt: skip
-    except BaseException as error:  # so that no report of an earlier run stays in its place, on Ctrl-C neither
-        finish(None, None, str(error) if isinstance(error, PairscaleError) else words_of(error))
+        if sides is None:
+            n_tasks = len(tasks or ())
+            compared: dict[str, Any] = {"a": tasks, "variant_a": variants[0], "variant_b": variants[1]}
+        else:
+            n_tasks = _shared_tasks(*sides, tasks, names, missing)
+            compared = {"a": sides[0], "b": sides[1], "suite": tasks}
+        _tell_size(n_tasks, rule, names[1], fixed=fixed)
+        if planted is not None:
+            answers_of_a = variants[0] if sides is None else sides[0]
+            worse = read_source(planted, named, "planted", encoding)
+            planted_result = _compared_with_planted(answers_of_a, worse, max_cost, asking)
+            sensitivity |= _sensitivity_by_planted(planted_result, rule)
+            if max_cost is not None and run is None:  # a run file knows by itself what was spent
+                max_cost = max(0.0, max_cost - planted_result.cost)
+        rule = replace(rule, by_flips=not sensitivity.keys() >= set(criteria))
+        result = ab(
+            **compared, name_a=names[0], name_b=names[1], repeats=repeats, variant_timeout=variant_timeout,
+            max_cost=max_cost, stop_when=None if fixed else rule, save=save, **asking,
+        )  # fmt: skip
+    except BaseException as error:  # so that no summary of an earlier run stays in its place, on Ctrl-C neither
+        finish(None, str(error) if isinstance(error, PairscaleError) else words_of(error))
         raise
-    gated = finish(result, recorded, _problem(result, max_errors, fixed=fixed), told=told)
+    gated = finish(result, _problem(result, max_errors, fixed=fixed), sensitivity=sensitivity)
     if gated.problem is not None:
         raised = JudgeError(gated.problem)
         raised.result = gated
@@ -413,29 +392,25 @@ def gate(
 
 def _finished(
     result: PairwiseRunResult | None,
-    recorded: Baseline | None,
     problem: str | None,
     *,
     rule: GateRule,
-    options: Mapping[str, Any],
-    seed: int,
-    reports: Mapping[str, Path],
-    told: Mapping[str, bool] | None = None,
+    level: float,
+    fixed: bool,
+    provenance: Provenance,
+    report: Path | None,
+    sensitivity: Mapping[str, bool] | None = None,
 ) -> GateResult:
-    """The result of a gate, with its reports written."""
-    verdicts = tuple(gate_criterion(result, key, rule, told) for key in result.keys) if result else ()
-    digests = {"baseline": recorded.digest} if recorded else {}
-    provenance = Provenance("gate", {"fail_if": rule.fail_if, **options}, seed, digests)
-    figures = (options["margin"], options["level"], options["fixed"])
-    described = None if recorded is None else str(recorded)
-    gated = GateResult(verdicts, rule.fail_if, *figures, result, problem, described, provenance)
-    for name, path in reports.items():
-        with replacing(path) as temporary:
-            temporary.write_text((gate_markdown if name == "summary" else gate_junit)(gated), "utf-8")
+    """The result of a gate, with its summary written."""
+    verdicts = tuple(gate_criterion(result, key, rule, sensitivity) for key in result.keys) if result else ()
+    gated = GateResult(verdicts, rule.fail_if, rule.margin, level, fixed, result, problem, provenance)
+    if report is not None:
+        with replacing(report) as temporary:
+            temporary.write_text(gate_markdown(gated), "utf-8")
     return gated
 
 
-def _told_by_card(card: JudgeCard | str | os.PathLike[str] | None, asking: Mapping[str, Any]) -> dict[str, bool]:
+def _sensitivity_by_card(card: JudgeCard | str | os.PathLike[str] | None, asking: Mapping[str, Any]) -> dict[str, bool]:
     """Whether a card shows that the judge can tell, by the criterion that the card is about."""
     if card is None:
         return {}
@@ -455,89 +430,58 @@ def _told_by_card(card: JudgeCard | str | os.PathLike[str] | None, asking: Mappi
     if differences:
         raise InputError(f"the judge card is of another judge: {'; '.join(differences)}", "card")
     net = read.measures["net_agreement"]
-    return {criterion: net.lower is not None and net.lower > _SURELY_TOLD}
+    return {criterion: net.lower is not None and net.lower > _LEAST_NET_AGREEMENT}
 
 
-def _told_by_planted(
-    answers: tuple[Any, Any], rule: GateRule, max_cost: float | None, asking: Mapping[str, Any], told: dict[str, bool]
-) -> float | None:
-    """Note whether the judge finds planted answers to be worse than A's, by criterion; what may still be spent."""
-    a, planted = answers
+def _compared_with_planted(
+    a: Any, planted: Any, max_cost: float | None, asking: Mapping[str, Any]
+) -> PairwiseRunResult:
+    """Answers that are known to be worse against those of A, by the judge of the gate."""
     if not isinstance(a, TraceSource):
         raise InputError("`planted=` needs recorded answers of A: two files, or `baseline=`", "planted")
     with without_notices():  # the comparison itself says the same
-        result = ab(a, planted, name_a="A", name_b="planted", max_cost=max_cost, **asking)
+        return ab(a, planted, name_a="A", name_b="planted", max_cost=max_cost, **asking)
+
+
+def _sensitivity_by_planted(result: PairwiseRunResult, rule: GateRule) -> dict[str, bool]:
+    """By criterion, whether the judge surely finds planted answers to be worse."""
+    sensitivity = {}
     for key in result.keys:
         scores = by_task(used_cases(read_cases(result.frame(key)), "half"))
         most = fixed_bounds(scores, 0.0, rule.level)[1] if scores.n else 1.0
-        told[key] = 1 - 2 * most > _SURELY_TOLD
+        sensitivity[key] = 1 - 2 * most > _LEAST_NET_AGREEMENT
         words = f"planted answers, {key}: they won {percent(scores.mean)} of {plural(scores.tasks, 'task')}"
-        mention(f"{words} (surely at most {percent(most)}, where {percent((1 - _SURELY_TOLD) / 2)} are allowed)")
-    if max_cost is not None and asking["run"] is None:  # a run file knows by itself what was spent
-        max_cost = max(0.0, max_cost - result.cost)
-    return max_cost
+        allowed = percent((1 - _LEAST_NET_AGREEMENT) / 2)
+        mention(f"{words} (surely at most {percent(most)}, where {allowed} are allowed)")
+    return sensitivity
 
 
 def _require_options(
-    criterion: Any, judge: Any, fail_if: Any, failures: Any, *, margin: float, level: float, **options: Any
+    criterion: Any, judge: Any, fail_if: Any, failures: Any, margin: float, level: float
 ) -> tuple[list[str], GateRule]:
     """The criteria, and when the gate has seen enough of each of them; every option is checked."""
     criteria = [criterion] if isinstance(criterion, str) else list(criterion or [])
-    named = fail_if if isinstance(fail_if, list | tuple) else [fail_if]
-    parts = [part.strip() for words in named for part in str(words).split(",")]
     if not criteria:
         raise InputError('say what "better" means, as in `criterion="more helpful"`', "criterion")
-    if not parts:
-        raise InputError(f"`fail_if=` must name what the gate fails on: {', '.join(FAIL_IF)}", "fail_if")
     if "human" in (judge if isinstance(judge, list | tuple) else [judge]):
         words = "`judge=human` answers in ab, not in a gate, which runs without people; name another judge"
         raise InputError(words, "judge")
+    named = fail_if if isinstance(fail_if, list | tuple) else [fail_if]
+    parts = ",".join(map(str, named)).split(",")
+    fails_on = dict.fromkeys(require_choice(part.strip(), "fail_if", FAIL_IF) for part in parts)
     require_margin(margin)
     two_sided(level)
     require_failures(failures)
-    require_choice(options["missing"], "missing", ("refuse", "excluded"))
-    require_probability(options["max_errors"], "max_errors")
     criteria = list(dict.fromkeys(require_text(name, "criterion") for name in criteria))
-    fails_on = tuple(dict.fromkeys(require_choice(part, "fail_if", FAIL_IF) for part in parts))
-    return criteria, GateRule(margin, 1 - (1 - level) / len(criteria), fails_on)
+    return criteria, GateRule(margin, 1 - (1 - level) / len(criteria), tuple(fails_on))
 
 
 def _require_file(path: object, name: str) -> Path:
     """A file that can be written, refused before any work is done rather than after it."""
     target = require_path(path, name)
-    if target.is_dir():
-        raise InputError(f"{name} must be a file, not the folder {target}", name)
-    folder = target.absolute().parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
+    if target.is_dir() or not os.access(target.absolute().parent, os.W_OK):
         raise InputError(f"{name} must be a file in a folder that exists and can be written to, not {target}", name)
     return target
-
-
-def _with_baseline(
-    a: Any,
-    b: Any,
-    path: str | os.PathLike[str],
-    names: tuple[str, str],
-    named: Mapping[str, str],
-    encoding: str | None,
-    *,
-    runs_variants: bool,
-    update: bool,
-) -> tuple[Any, Any, Baseline]:
-    """The answers of A and B where a baseline holds those of A, or is to hold them from now on."""
-    if update:
-        origin = Path(a).name if isinstance(a, str | os.PathLike) else type(a).__name__
-        source = answer_source(read_source(a, named, names[0], encoding), names[0])
-        recorded = record_baseline(source, path, source_name=origin, name=names[0])
-        mention(f"recorded as baseline in {path}: {recorded}")
-        return a if runs_variants else recorded.source, b, recorded
-    if b is not None:
-        raise InputError("`baseline=` holds the answers of A: leave out A, or give `update_baseline=True` to record it")
-    recorded = read_baseline(path)
-    mention(f"baseline {path}: {recorded}")
-    if runs_variants:
-        return a, None, recorded
-    return recorded.source, read_source(a, named, names[1], encoding), recorded
 
 
 def _shared_tasks(a: Any, b: Any, suite: Suite | None, names: tuple[str, str], missing: Missing) -> int:
@@ -596,7 +540,7 @@ def _problem(result: PairwiseRunResult, max_errors: float, *, fixed: bool) -> st
 
 
 def gate_criterion(
-    run: PairwiseRunResult, key: str, rule: GateRule, told: Mapping[str, bool] | None = None
+    run: PairwiseRunResult, key: str, rule: GateRule, sensitivity: Mapping[str, bool] | None = None
 ) -> GateCriterion:
     """The verdict of one criterion.
 
@@ -607,14 +551,14 @@ def gate_criterion(
         run: the result; by the confidence sequence if it was looked at after every case, else by one look.
         key: the criterion.
         rule: the margin, the level and what the gate fails on.
-        told: by criterion, whether a card or planted answers have shown that the judge can tell.
+        sensitivity: by criterion, whether a card or planted answers have shown that the judge can tell.
     """
     cases = list(run.of(key))
     shown, rate, ends, n = _by_sequence(run, cases, rule) if run.sequential else _by_interval(run, key, rule)
     answered = [case for case in cases if case.outcome.is_answer]
     lost = [case.task_id for case in answered if case.winner == "a"]
-    wins = sum(case.winner == "b" for case in answered)
-    ties = len(answered) - wins - len(lost)
+    losses, wins, _ = run.tally(key)
+    ties = len(answered) - wins - losses
     tasks = len({case.task_id for case in answered})
     if run.stopped == "decided":
         tasks += len(run.unasked)  # they would have been asked, had they been needed
@@ -623,15 +567,14 @@ def gate_criterion(
     verdict = verdict_of_ways(shown, run.failures)
     can_tell = None
     if untested is None and verdict not in {"better", "worse"}:
-        can_tell = told[key] if told and key in told else _is_consistent(cases, rule.level)
+        can_tell = sensitivity[key] if sensitivity and key in sensitivity else _is_consistent(cases, rule.level)
         if not can_tell:
-            untested = cannot_tell(None if told and key in told else flips_of(cases))
+            untested = cannot_tell(None if sensitivity and key in sensitivity else flips_of(cases))
     if untested is not None:
         verdict = "untested"
     needed = None
     if verdict == "inconclusive" and answered:
         needed = cases_to_decide(rule.margin, level=rule.level, ties=ties / len(answered), fixed=not run.sequential)
-    failed = run.failed_cases(key)
     criterion = GateCriterion(
         key=key,
         verdict=verdict,
@@ -642,11 +585,9 @@ def gate_criterion(
         level=rule.level,
         n=n,
         wins=wins,
-        losses=len(lost),
+        losses=losses,
         ties=ties,
         unanswered=sum(not case.outcome.is_answer for case in run.asked_cases(key)),
-        failures_a=failed["a"],
-        failures_b=failed["b"],
         by_failures={way: verdict_of_ways({way: one}, way) for way, one in shown.items()},
         cases_needed=needed,
         lost=tuple(dict.fromkeys(lost))[:_LOST],
@@ -667,7 +608,8 @@ def _is_consistent(cases: Sequence[PairwiseCase], level: float) -> bool:
     return bool(flips) and fixed_bounds(shares, 0.0, level)[1] < 0.5
 
 
-_Figures: TypeAlias = tuple[dict[Failures, Shown], float | None, tuple[float | None, float | None], int]
+_Ends: TypeAlias = tuple[float | None, float | None]
+_Figures: TypeAlias = tuple[dict[Failures, Shown], float | None, _Ends, int]
 """What is shown, by the way to count failures; the rate, its ends and the tasks in the way that was asked for."""
 
 
@@ -683,101 +625,11 @@ def _by_sequence(run: PairwiseRunResult, cases: Sequence[PairwiseCase], rule: Ga
 
 
 def _by_interval(run: PairwiseRunResult, key: str, rule: GateRule) -> _Figures:
-    shown = {}
-    figures: tuple[float | None, tuple[float | None, float | None], int] = (None, (None, None), 0)
-    for way in ways_to_count(run.failures):
-        scores = by_task(used_cases(read_cases(run.frame(key, failures=way)), "half"))
-        shown[way] = Shown()
-        if scores.n:
-            ends = fixed_bounds(scores, rule.margin, rule.level)
-            shown[way] = shown_by(*ends, rule.margin)
-            if way == run.failures:
-                figures = (scores.mean, ends, scores.n)
-    return shown, *figures
-
-
-# The baseline
-
-
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """Recorded answers of A.
-
-    Attributes:
-        answers: by task, in their order; a task may have several.
-        provenance: when, by which version and from which file they were recorded.
-        digest: SHA-256 over the answers.
-    """
-
-    answers: tuple[tuple[str, Trace], ...]
-    provenance: Mapping[str, Any]
-    digest: str
-
-    @property
-    def source(self) -> InMemoryTraceSource:
-        """The answers as a source."""
-        return InMemoryTraceSource(self.answers)
-
-    def __str__(self) -> str:
-        settings = self.provenance.get("settings") or {}
-        day = str(self.provenance.get("created_at"))[:10]
-        return f"{len(self.answers):,} answers of {settings.get('name')}, recorded {day} from {settings.get('source')}"
-
-
-def record_baseline(source: TraceSource, path: str | os.PathLike[str], *, source_name: object, name: str) -> Baseline:
-    """Record the answers of A in a JSON file, in place of what it held.
-
-    Args:
-        source: the answers.
-        path: the file.
-        source_name: where they came from, in a word.
-        name: what A is called.
-
-    Raises:
-        FileFormatError: the file cannot be written.
-        InputError: an answer has neither a name nor a text of its task.
-    """
-
-    async def load() -> list[tuple[str, Trace]]:
-        return [(_task_name(ref), await source.load(ref)) async for ref in source.list()]
-
-    answers = run_sync(load)
-    rows = json.loads(json.dumps([{"task_id": task, **trace.to_dict()} for task, trace in answers], default=str))
-    digest = fingerprint(rows, _HEX)
-    provenance = asdict(Provenance("gate", {"name": name, "source": str(source_name)}, inputs={"answers": digest}))
-    write_document({**_BASELINE, "provenance": provenance, "sha256": digest, "answers": rows}, Path(path))
-    return Baseline(tuple(answers), provenance, digest)
-
-
-def _task_name(ref: TraceRef) -> str:
-    if ref.task_id is not None:
-        return ref.task_id
-    asked = ref.metadata.get("input")
-    if not isinstance(asked, str) or not asked.strip():
-        raise InputError(f"trace {ref.trace_id} has no task_id and no input, by which answers are paired")
-    return name_of_input(asked)
-
-
-def read_baseline(path: str | os.PathLike[str]) -> Baseline:
-    """Read a baseline, and check that nothing in it was changed.
-
-    Raises:
-        FileFormatError: there is none, it is no baseline, or its answers are not those that were recorded.
-    """
-    again = "record it with `update_baseline=True`"
-    if not Path(path).exists():
-        raise FileFormatError(f"there is no baseline {path}; {again}")
-    try:
-        document = json.loads(read_bytes(path))
-        if {name: document[name] for name in _BASELINE} != _BASELINE:
-            raise ValueError(document["kind"])
-        rows = [dict(row) for row in document["answers"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise FileFormatError(f"{path} is not a baseline of a gate ({error}); name another file, or {again}") from None
-    digest = fingerprint(rows, _HEX)
-    if digest != document.get("sha256"):
-        raise FileFormatError(
-            f"{path} was changed after it was recorded: its SHA-256 does not fit its answers; {again}"
-        )
-    answers = [(str(row.pop("task_id")), Trace.from_dict(row, str(path))) for row in rows]
-    return Baseline(tuple(answers), document.get("provenance") or {}, digest)
+    tables = {way: read_cases(run.frame(key, failures=way)) for way in ways_to_count(run.failures)}
+    scores = {way: by_task(used_cases(table, "half")) for way, table in tables.items()}
+    ends = {way: fixed_bounds(of_way, rule.margin, rule.level) for way, of_way in scores.items() if of_way.n}
+    shown = dict.fromkeys(scores, Shown())
+    for way, (lower, upper) in ends.items():
+        shown[way] = shown_by(lower, upper, rule.margin)
+    asked = scores[run.failures]
+    return shown, asked.mean, ends.get(run.failures, (None, None)), asked.n

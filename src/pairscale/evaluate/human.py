@@ -36,7 +36,7 @@ def human_pairwise(
 
     Args:
         key: what the figures stand under.
-        criterion: what "better" means, in words, for the terminal.
+        criterion: what "better" means, for the terminal.
         ask: takes the task and the two answers in the order in which they are shown, and returns ``"1"``, ``"2"`` or
             ``"tie"``; plain or ``async``. Anything else is an error of that case, and None an abstention.
         seed: makes the order reproducible; a new one each time without it.
@@ -64,15 +64,15 @@ class HumanComparator:
         shown = (trace_a.output, trace_b.output) if first == "a" else (trace_b.output, trace_a.output)
         detail = {"first_variant": first}
         if inspect.iscoroutinefunction(self._ask):
-            said = await self._ask(task, *shown)
+            answer = await self._ask(task, *shown)
         else:
-            said = await in_thread(partial(self._one_by_one, task, *shown))
-            said = await said if inspect.isawaitable(said) else said
-        if said is None:
+            answer = await in_thread(partial(self._one_by_one, task, *shown))
+            answer = await answer if inspect.isawaitable(answer) else answer
+        if answer is None:
             return PairwiseOutcome.abstain("no choice was made", detail=detail)
-        choice = CHOICES.get(str(said).strip().lower())
+        choice = CHOICES.get(str(answer).strip().lower())
         if choice is None:
-            return PairwiseOutcome.fail(f"the choice must be '1', '2' or 'tie', not {said!r:.80}", detail=detail)
+            return PairwiseOutcome.fail(f"the choice must be '1', '2' or 'tie', not {answer!r:.80}", detail=detail)
         return PairwiseOutcome(winner_of(choice, first), detail=detail)
 
     def _one_by_one(self, task: Task, response_1: str, response_2: str) -> Any:

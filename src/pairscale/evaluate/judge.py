@@ -60,7 +60,7 @@ def pairwise_judge(
             neither is better; a :class:`Judge` or a callable ``judge(A, B)``, which judges in its own way: ``A`` and
             ``B`` have ``text`` (the answer), ``input``, ``criterion``, ``task_id``, ``reference`` and ``trace`` (where
             they are included) and what the trace has as metadata; or any other name of :func:`make_judge`.
-        criterion: what "better" means, in words.
+        criterion: what "better" means.
         key: what the figures stand under; one criterion, one key.
         swap: ask in both orders. Without it each task is asked once, and a digest of it decides which answer stands
             first, so that a preference for a place does not favour a variant.
@@ -97,10 +97,10 @@ def model_settings(judges: Sequence[Any], **settings: Any) -> dict[str, Any]:
     Raises:
         InputError: some were given, and no judge is one.
     """
-    given = {name: value for name, value in settings.items() if value is not None}
-    if given and not any(isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS for judge in judges):
-        raise InputError(f"`{next(iter(given))}=` belongs to a provider's model, such as compatible:MODEL")
-    return given
+    named = {name: value for name, value in settings.items() if value is not None}
+    if named and not any(isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS for judge in judges):
+        raise InputError(f"`{next(iter(named))}=` belongs to a provider's model, such as compatible:MODEL")
+    return named
 
 
 def require_names(criterion: str, key: str) -> None:
@@ -245,7 +245,7 @@ def pairwise_panel(
 
     Args:
         judges: two or more; see :func:`pairwise_judge`.
-        criterion: what "better" means, in words.
+        criterion: what "better" means.
         key: what the figures stand under.
         judge_args: settings of every judge.
         options: ``swap``, ``include_reference``, ``include_trace`` and ``retries`` of :func:`pairwise_judge`.
@@ -313,14 +313,14 @@ def prompt_for(criterion: str, texts: Mapping[str, str | None]) -> str:
         criterion: what to judge by.
         texts: ``TASK``, ``REFERENCE``, ``SAMPLE_1`` and ``SAMPLE_2``; None leaves a block out.
     """
-    given = {name: text for name, text in texts.items() if text is not None}
+    shown = {name: text for name, text in texts.items() if text is not None}
     mark = ""
-    if any(_TAGS.search(text) for text in given.values()):
-        mark = f" {text_hash('|'.join(map(text_hash, given.values())))[:12]}"
+    if any(_TAGS.search(text) for text in shown.values()):
+        mark = f" {text_hash('|'.join(map(text_hash, shown.values())))[:12]}"
     filling = dict.fromkeys((*_BLOCKS, "REFERENCE_RULE"), "") | {"CRITERION": criterion}
-    for name, text in given.items():
+    for name, text in shown.items():
         filling[name] = f"\n{_BLOCKS[name]}\n\n<{name}{mark}>\n{text}\n</{name}{mark}>\n"
-    if "REFERENCE" in given:
+    if "REFERENCE" in shown:
         filling["REFERENCE_RULE"] = _REFERENCE_RULE
     return _PLACES.sub(lambda place: filling[place[1]], _HEAD)
 
@@ -374,5 +374,5 @@ _VERDICT = re.compile(r"<\s*BETTER_SAMPLE\s*>.*?<\s*/\s*BETTER_SAMPLE\s*>", re.I
 
 def reasoning_of(verdict: Verdict) -> str:
     """Why, in the judge's words: its answer without the verdict, else its thoughts, else why there is none."""
-    said = _VERDICT.sub("", verdict.content or "").strip()
-    return said or (verdict.thoughts or "").strip() or (verdict.error_message or "")
+    words = _VERDICT.sub("", verdict.content or "").strip()
+    return words or (verdict.thoughts or "").strip() or (verdict.error_message or "")

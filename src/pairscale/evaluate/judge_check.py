@@ -26,7 +26,8 @@ from pairscale.core.samples import read_samples
 from pairscale.core.tables import PAIRS, Table, listed, to_frame
 from pairscale.evaluate.comparators import item_name
 from pairscale.evaluate.judge import make_task_judge, model_settings
-from pairscale.evaluate.judge_measures import measures_of
+from pairscale.evaluate.judge_drift import JudgeChange, card_with_answers, compared, require_same_labels
+from pairscale.evaluate.judge_measures import labelled_answers, measures_of
 from pairscale.evaluate.labels import answers_digest, read_labels
 from pairscale.evaluate.manifest import MANIFEST
 from pairscale.judges.base import Judge, judge_member
@@ -47,9 +48,7 @@ if TYPE_CHECKING:
 
 Labels: TypeAlias = "Table | str | os.PathLike[str]"
 
-_ONSETS = "b d f g k l m n p r s t v z br dr kl pl st tr sh".split()
-_VOWELS = "a e i o u ai ou ee".split()
-_ENDS = ["", "", "n", "r", "l", "s", "t", "nd", "x"]
+_SYLLABLES = "ba dro fen gli kou lat mi nor pla ree stu tra vin zel".split()
 _LEAST_WORDS = 12
 _MOST_WORDS = 60
 _WORDS_A_SENTENCE = 9
@@ -79,6 +78,7 @@ class JudgeCheck(ReprMixin):
         spread: standard deviation of the scores of the texts in logits, as far as the answers tell (posterior median);
             None of cases, and where nothing was answered.
         error: scale of the errors of the judge's probabilities in logits, likewise; None where winners are asked for.
+        change: with ``since``, how far it agrees with people beside the earlier judge.
     """
 
     judge_id: str
@@ -96,6 +96,7 @@ class JudgeCheck(ReprMixin):
     card: JudgeCard
     spread: float | None = None
     error: float | None = None
+    change: JudgeChange | None = None
 
     @property
     def prop_valid(self) -> float:
@@ -125,6 +126,7 @@ def check_judge(
     judge: str | Judge | Callable[..., Any] = "lexical",
     *,
     labels: Labels | None = None,
+    since: JudgeCard | str | os.PathLike[str] | None = None,
     key: str | os.PathLike[str] | None = None,
     criterion: str | None = None,
     run: str | os.PathLike[str] | None = None,
@@ -163,6 +165,8 @@ def check_judge(
             :class:`Judge`.
         labels: What people said. Of texts: comparisons in any form that ``ps.fit`` takes. Of cases: ``case_id`` and
             ``preferred`` per row. Of several people, the majority counts.
+        since: With ``labels``: the judge card of an earlier judge or model, made with the same labels. Both are
+            compared, pair by pair: ``result.change``.
         key: The key of the labelled manifest, unless it lies beside the labels.
         criterion: Which criterion of a manifest that has several.
         run: The run file; the same call again asks nothing twice.
@@ -207,8 +211,7 @@ def check_judge(
     n_pairs = optional(require_int, n_pairs, "n_pairs", least=1)
     n_repeats = probes if n_repeats is None else require_int(n_repeats, "n_repeats", least=0)
     n_distractors = probes if n_distractors is None else require_int(n_distractors, "n_distractors", least=0)
-    if labels is None and key is not None:
-        raise InputError("`key=` belongs to `labels=`")
+    earlier = _earlier(since, labels, key)
     cases = case_rows(data)
     if cases is None:
         if criterion is not None:
@@ -237,11 +240,13 @@ def check_judge(
         settings |= model_settings([judge], base_url=base_url, cache=cache, price=price)
         asked = make_task_judge(judge, str(found.criterion), settings or None)
     found.ask(n_repeats, n_distractors, seed)
+    if earlier is not None:  # before anything is paid for
+        require_same_labels(labelled_answers(found), earlier)
     done = submit_pairs(
         found.table, asked, run=run, concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost,
         progress=progress,
     )  # fmt: skip
-    result = _check(found, done, asked, seed)
+    result = _check(found, done, asked, seed, earlier)
     if cases is None and result.n_valid:
         spread, error = _spread(_main(done, found), answer, seed)
         result = replace(result, spread=spread, error=error)
@@ -250,7 +255,16 @@ def check_judge(
     return result
 
 
-def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int) -> JudgeCheck:
+def _earlier(since: JudgeCard | str | os.PathLike[str] | None, labels: Labels | None, key: Any) -> JudgeCard | None:
+    """The card to compare with; None without one. What belongs to labels is refused without them."""
+    if labels is None and key is not None:
+        raise InputError("`key=` belongs to `labels=`")
+    if labels is None and since is not None:
+        raise InputError("`since=` belongs to `labels=`: two judges are compared by the same labels of people")
+    return None if since is None else card_with_answers(since)
+
+
+def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int, earlier: JudgeCard | None) -> JudgeCheck:
     results = done.results
     main = _main(done, found)
     failed = set(done.failed_pairs["custom_id"].cast(pl.String))
@@ -274,17 +288,20 @@ def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int) -> Ju
     about = {
         "kind": found.kind,
         "n_pairs": found.pairs.height,
-        "n_labelled": sum(label is not None for label in found.labels),
+        "n_labelled": found.pairs["said"].count(),
         "labellers": found.labellers,
         "n_unasked": unasked,
         "seed": seed,
-        "digest": fingerprint([found.pairs.select("text1", "text2").rows(), list(found.labels)]),
+        "digest": fingerprint([found.pairs.select("text1", "text2").rows(), found.pairs["said"].to_list()]),
         "prices_as_of": prices_as_of,
     }
     calibrations = calibrations_of(main, _labels_of(found), _LEVEL)
+    if about["n_labelled"]:
+        about["answers"] = labelled_answers(found, results)
     if calibrations:
         about["calibration"] = [calibration.to_dict() for calibration in calibrations]
     measures = measures_of(found, results, len(failed), costs, bias, _LEVEL)
+    card = JudgeCard(JudgeIdentity.of(asked.condition, found.kind, found.criterion), measures, about, _LEVEL)
     return JudgeCheck(
         judge_id=asked.condition.judge_id,
         n_items=found.n_items,
@@ -298,7 +315,8 @@ def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int) -> Ju
         seconds_each=_mean(paid["latency_s"]),
         tokens_each=_mean(results["total_tokens"]),
         prices_as_of=prices_as_of,
-        card=JudgeCard(JudgeIdentity.of(asked.condition, found.kind, found.criterion), measures, about, _LEVEL),
+        card=card,
+        change=None if earlier is None else compared(card, earlier),
     )
 
 
@@ -328,8 +346,7 @@ def _median(draws: Any) -> float | None:
 
 def _labels_of(found: CheckPairs) -> pl.DataFrame | None:
     """What people said, as comparisons; None where nothing was."""
-    said = pl.Series("said", list(found.labels), dtype=pl.Float64)
-    people = found.pairs.select(pl.col("ID1", "ID2").cast(pl.String), said).drop_nulls("said")
+    people = found.pairs.select(pl.col("ID1", "ID2").cast(pl.String), "said").drop_nulls("said")
     chosen = pl.when(pl.col("said") == 1).then("ID1").when(pl.col("said") == 0).then("ID2")
     kind = pl.when(pl.col("said") == 0.5).then(pl.lit("tie")).otherwise(pl.lit("win"))
     return people.with_columns(better_id=chosen, outcome=kind) if people.height else None
@@ -348,23 +365,22 @@ class CheckPairs:
 
     Attributes:
         kind: ``texts`` or ``cases``.
-        pairs: ``pair_uid ID1 text1 ID2 text2`` and what else the judge is shown of both sides.
-        labels: by the pair's place, who people prefer: 1.0 the first, 0.0 the second, 0.5 neither; None without.
-        variants: by the pair's place, which variant stands first, ``a`` or ``b``; None where there are no variants.
+        pairs: ``pair_uid ID1 text1 ID2 text2`` and what else the judge is shown of both sides; ``said``, whom people
+            prefer (1.0 the first, 0.0 the second, 0.5 neither), and ``first_variant``, which stands first (``a`` or
+            ``b``), both null where that is not known.
         labellers: how many people labelled.
         n_items: texts there are.
         criterion: what cases are judged by.
         table: everything that is asked, as one table of pairs.
         backward: by the pair's place, the name of the question in the other order.
         again: by the pair's place, the name of the second asking.
+        people: people's answers to pairs of texts, one by one.
         padded: the names of both orders of the questions about appended nonsense; the text as it was stands first in
             the first of them.
     """
 
     kind: str
     pairs: pl.DataFrame
-    labels: Sequence[float | None]
-    variants: Sequence[str | None]
     labellers: int
     n_items: int
     criterion: str | None = None
@@ -372,6 +388,7 @@ class CheckPairs:
     backward: Sequence[str] = ()
     again: Mapping[int, str] = field(default_factory=dict[int, str])
     padded: Sequence[tuple[str, str]] = ()
+    people: pl.DataFrame | None = None
 
     @property
     def forward(self) -> list[str]:
@@ -386,16 +403,17 @@ class CheckPairs:
             n_distractors: how many texts are compared with themselves and nonsense.
             seed: of the nonsense.
         """
-        backward = _reversed(self.pairs)
+        pairs = self.pairs.drop("said", "first_variant")
+        backward = _reversed(pairs)
         if self.kind == "texts":
             backward = _named(backward)
-        second = self.pairs.head(n_repeats).with_columns(pl.col("pair_uid").str.strip_suffix("#1") + "#2")
-        padded = _padded(self.pairs, n_distractors, seed)
+        second = pairs.head(n_repeats).with_columns(pl.col("pair_uid").str.strip_suffix("#1") + "#2")
+        padded = _padded(pairs, n_distractors, seed)
         turned = _reversed(padded)
         self.backward = backward["pair_uid"].to_list()
         self.again = dict(enumerate(second["pair_uid"]))
         self.padded = list(zip(padded["pair_uid"], turned["pair_uid"], strict=True))
-        self.table = pl.concat([self.pairs, backward, second, padded, turned])
+        self.table = pl.concat([pairs, backward, second, padded, turned])
 
 
 def _reversed(pairs: pl.DataFrame) -> pl.DataFrame:
@@ -415,8 +433,8 @@ def _pairs_of_texts(
     """Pairs of texts: some of all, or those that people have labelled."""
     if labels is None:
         pairs = randomize_pair_order(some_pairs(samples, n_pairs or _PAIRS, seed), seed=seed)
-        nothing = [None] * pairs.height
-        return CheckPairs("texts", _named(pairs), nothing, nothing, 0, samples.height)
+        unlabelled = _named(pairs).with_columns(said=pl.lit(None, pl.Float64), first_variant=pl.lit(None, pl.String))
+        return CheckPairs("texts", unlabelled, 0, samples.height)
     read = read_comparisons(labels, key=key).table.with_columns(pl.col("ID1", "ID2", "better_id").cast(pl.String))
     texts = samples.with_columns(pl.col("ID").cast(pl.String))
     is_tie = pl.col("outcome") == "tie" if "outcome" in read.columns else pl.lit(False)
@@ -435,11 +453,10 @@ def _pairs_of_texts(
         pairs = pairs.join(renamed, on=f"ID{side}", maintain_order="left")
     pairs = randomize_pair_order(pairs.select(*PAIRS, pl.exclude(*PAIRS)), seed=seed)
     first_wins = pl.when(pl.col("ID1") == pl.col("low")).then("said").otherwise(1 - pl.col("said"))
-    preferred = pairs.select(first_wins).to_series().to_list()
     who = [name for name in ("labeller", "judge_id", "judge", "rater") if name in usable.columns]
     people = usable[who[0]].n_unique() if who else 1
-    pairs = _named(pairs.drop("low", "high", "said"))
-    return CheckPairs("texts", pairs, preferred, [None] * pairs.height, people, samples.height)
+    pairs = _named(pairs.with_columns(said=first_wins, first_variant=pl.lit(None, pl.String)).drop("low", "high"))
+    return CheckPairs("texts", pairs, people, samples.height, people=usable)
 
 
 def case_rows(data: Any) -> list[dict[str, Any]] | None:
@@ -486,11 +503,9 @@ def _pairs_of_cases(
         notice(f"cases: {len(wanted) - len(usable):,} with two equal answers or an empty one are not asked about")
     most = n_pairs or (_PAIRS if labels is None else len(usable))
     chosen = [usable[place] for place in generator(seed).permutation(len(usable))[:most]]
-    pairs = pl.DataFrame([_pair(name, cases[name], about) for name in chosen])
-    said = pl.DataFrame({"case_id": chosen}).join(votes, on="case_id", how="left", maintain_order="left")
-    return CheckPairs(
-        "cases", pairs, said["said"].to_list(), said["first_variant"].to_list(), people, 2 * len(cases), about
-    )
+    pairs = pl.DataFrame([{"case_id": name, **_pair(name, cases[name], about)} for name in chosen])
+    labelled = pairs.join(votes, on="case_id", how="left", maintain_order="left").drop("case_id")
+    return CheckPairs("cases", labelled, people, 2 * len(cases), about)
 
 
 def _responses(case: Mapping[str, Any]) -> tuple[str, str]:
@@ -553,10 +568,6 @@ def nonsense(text: str, seed: int) -> str:
     rng = np.random.default_rng([seed, int(text_hash(text)[:12], 16)])
     count = int(np.clip(len(text.split()) // 4, _LEAST_WORDS, _MOST_WORDS))
 
-    def word() -> str:
-        syllables = int(rng.integers(1, 4))
-        return "".join(str(rng.choice(part)) for _ in range(syllables) for part in (_ONSETS, _VOWELS, _ENDS))
-
-    words = [word() for _ in range(count)]
+    words = ["".join(rng.choice(_SYLLABLES, size)) for size in rng.integers(1, 4, count)]
     sentences = [words[at : at + _WORDS_A_SENTENCE] for at in range(0, count, _WORDS_A_SENTENCE)]
     return " ".join(f"{' '.join(sentence).capitalize()}." for sentence in sentences)

@@ -14,13 +14,18 @@ from pairscale.checks.card import Measure
 from pairscale.checks.effect import wilson
 from pairscale.checks.position import PositionalBias
 from pairscale.core.comparisons import Outcome
+from pairscale.core.errors import InputError
+from pairscale.core.provenance import text_hash
 from pairscale.evaluate.inference.score import score_interval, student_quantile
 from pairscale.judges.orders import merge_orders
+from pairscale.store.reading import Comparisons
+from pairscale.validity.verb import FEWEST_LABELS, trust_of_run
 
 if TYPE_CHECKING:
     from pairscale.evaluate.judge_check import CheckPairs
 
 _NO_LABELS = "no labels of people were given"
+_NAMES = {1.0: "1", 0.0: "2", 0.5: "tie"}
 _KAPPA = pl.col("statistic") == "cohen_kappa"
 
 
@@ -42,14 +47,12 @@ def measures_of(
         bias: what the two orders say of the position.
         level: of the intervals.
     """
-    places = {"SAMPLE_1": 1, "SAMPLE_2": 2}
-    columns = results.select("custom_id", "outcome", "better_sample").iter_rows()
-    said = {name: (Outcome(kind), places.get(winner)) for name, kind, winner in columns}
-    orders = zip(found.forward, found.backward, strict=True)
-    merged = [_merged(said.get(forward), said.get(backward)) for forward, backward in orders]
+    said = _answers(results)
+    merged = _both_orders(found, said)
     asked = len(said) + failed
     return {
         **_with_people(found, merged, level),
+        "correlation": _correlation(found, results),
         **_position(bias),
         **_length(found, merged, level),
         "repeatability": _repeatability(found, said, level),
@@ -59,8 +62,42 @@ def measures_of(
     }
 
 
+def labelled_answers(found: CheckPairs, results: pl.DataFrame | None = None) -> dict[str, tuple[str, str | None]]:
+    """By a digest of each labelled pair, whom people prefer and whom the judge: ``1``, ``2``, ``tie`` or ``flip``.
+
+    Which text of a pair is the first follows from the digests alone, so that another check of the same labels can be
+    compared. Before the judge was asked, there are no results.
+    """
+    turned = {"1": "2", "2": "1"}
+    sides = found.pairs.select("ID1", "text1", "ID2", "text2").iter_rows()
+    merged = _both_orders(found, {} if results is None else _answers(results))
+    answers: dict[str, tuple[str, str | None]] = {}
+    for (id1, text1, id2, text2), label, answer in zip(sides, found.pairs["said"], merged, strict=True):
+        if label is None:
+            continue
+        people = _NAMES[label]
+        first = text_hash(f"{id1}\n{text1}")[:16]
+        second = text_hash(f"{id2}\n{text2}")[:16]
+        if first < second:
+            answers[first + second] = people, answer
+        else:
+            answers[second + first] = turned.get(people, people), turned.get(str(answer), answer)
+    return answers
+
+
 _Said = tuple[Outcome, int | None]
 """The outcome of a question, and the place of the winner."""
+
+
+def _answers(results: pl.DataFrame) -> dict[str, _Said]:
+    places = {"SAMPLE_1": 1, "SAMPLE_2": 2}
+    columns = results.select("custom_id", "outcome", "better_sample").iter_rows()
+    return {name: (Outcome(kind), places.get(winner)) for name, kind, winner in columns}
+
+
+def _both_orders(found: CheckPairs, said: Mapping[str, _Said]) -> list[str | None]:
+    orders = zip(found.forward, found.backward, strict=True)
+    return [_merged(said.get(forward), said.get(backward)) for forward, backward in orders]
 
 
 def _merged(forward: _Said | None, backward: _Said | None) -> str | None:
@@ -88,10 +125,9 @@ def _difference(more: int, less: int, n: int, level: float, why: str, **counts: 
 
 
 def _with_people(found: CheckPairs, merged: Sequence[str | None], level: float) -> dict[str, Measure]:
-    names = {1.0: "1", 0.0: "2", 0.5: "tie"}
     labelled = [
-        (names[said], choice, variant)
-        for said, choice, variant in zip(found.labels, merged, found.variants, strict=True)
+        (_NAMES[said], choice, variant)
+        for (said, variant), choice in zip(found.pairs.select("said", "first_variant").rows(), merged, strict=True)
         if said is not None
     ]
     if not labelled:
@@ -131,6 +167,24 @@ def _kappa(answered: Sequence[tuple[str, str, str | None]], level: float) -> Mea
     return Measure(len(answered), float(row["estimate"]), _finite(row["lower"]), _finite(row["upper"]), row["interval"])
 
 
+def _correlation(found: CheckPairs, results: pl.DataFrame) -> Measure:
+    """The correlation of the judge's scale of the texts with people's, as :func:`pairscale.trust` has it."""
+    if found.people is None:
+        return Measure.missing(_NO_LABELS if found.kind == "texts" else "answers to tasks have no scale in common")
+    answers = results.filter(
+        pl.col("custom_id").is_in([*found.forward, *found.backward]), pl.col("better_id").is_not_null()
+    ).with_columns(pl.col("ID1", "ID2", "better_id").cast(pl.String))
+    texts = [*answers["ID1"], *answers["ID2"]]
+    people = found.people.filter(pl.all_horizontal(pl.col("ID1", "ID2").is_in(texts)))
+    if people.height < FEWEST_LABELS:
+        return Measure.missing(f"it takes {FEWEST_LABELS} answers of people to pairs that the judge answered")
+    try:
+        validity = trust_of_run(Comparisons(answers, ""), Comparisons(people, "")).validity
+    except InputError as error:
+        return Measure.missing(str(error))
+    return Measure(validity.n_labels, validity.estimate, validity.lower, validity.upper, "posterior")
+
+
 def _finite(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
 
@@ -154,10 +208,10 @@ def _position(bias: PositionalBias | None) -> dict[str, Measure]:
 
 def _length(found: CheckPairs, merged: Sequence[str | None], level: float) -> dict[str, Measure]:
     none = "no pair of unequal length was decided"
-    texts = found.pairs.select("text1", "text2").iter_rows()
+    pairs = found.pairs.select("text1", "text2", "said").rows()
     judge: list[bool] = []  # whether it chose the longer text
     both: list[tuple[bool, bool]] = []  # whether it did, and whether people did
-    for (first, second), choice, said in zip(texts, merged, found.labels, strict=True):
+    for (first, second, said), choice in zip(pairs, merged, strict=True):
         if len(first) == len(second) or choice not in {"1", "2"}:
             continue
         first_is_longer = len(first) > len(second)
@@ -165,7 +219,7 @@ def _length(found: CheckPairs, merged: Sequence[str | None], level: float) -> di
         if said in {0.0, 1.0}:
             both.append((judge[-1], (said == 1.0) == first_is_longer))
     longer = _share(sum(judge), len(judge), level, none)
-    if not any(said is not None for said in found.labels):
+    if not found.pairs["said"].count():
         return {"longer": longer, "longer_excess": Measure.missing(_NO_LABELS)}
     counts = {"judge": sum(chosen for chosen, _ in both), "people": sum(chosen for _, chosen in both)}
     more = both.count((True, False))

@@ -88,9 +88,9 @@ class Labels(ReprMixin, table="table"):
         Raises:
             InputError: when there are none.
         """
-        there = self.table["criterion"].unique(maintain_order=True).to_list()
-        if criterion not in there and self.table.height:
-            raise InputError(f"no label is of the criterion {criterion!r}; there are {listed(there)}")
+        criteria = self.table["criterion"].unique(maintain_order=True).to_list()
+        if criterion not in criteria and self.table.height:
+            raise InputError(f"no label is of the criterion {criterion!r}; there are {listed(criteria)}")
         return replace(self, table=self.table.filter(pl.col("criterion") == criterion))
 
 
@@ -155,10 +155,10 @@ def _label_rows(path: str | os.PathLike[str], encoding: str | None) -> list[dict
     """The labels of a table, or of a run file."""
     if "://" in str(path) or Path(path).suffix.lower() not in TABLE_SUFFIXES:
         with open_run(path) as store:
-            found = store.labels().to_dicts()
-        if not found:
+            rows = store.labels().to_dicts()
+        if not rows:
             raise InputError(f"{path} holds no labels yet; `pairscale label MANIFEST --run {path}` collects them")
-        return found
+        return rows
     text = ("case_id", "task_id", "criterion", "preferred", "labeller", "comment", "skipped")
     return read_rows(path, text=text, encoding=encoding)
 

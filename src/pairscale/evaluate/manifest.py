@@ -158,8 +158,8 @@ def _exported(target: Path) -> dict[str, dict[str, Any]]:
     if any(row.get("preferred") is not None for row in rows):
         raise InputError(f"{target} holds labels; move it elsewhere first, or name another file for the manifest")
     shown = {str(row.get("case_id")): row for row in rows}
-    known = known_key(target, rows) or {}
-    return {name: {**row, "answers": labelled_answers(shown.get(name, {}), row)} for name, row in known.items()}
+    key = known_key(target, rows) or {}
+    return {name: {**row, "answers": labelled_answers(shown.get(name, {}), row)} for name, row in key.items()}
 
 
 def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
-from uuid import uuid4
 
 import numpy as np
 import polars as pl
@@ -18,18 +15,17 @@ import polars as pl
 from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.core.options import ProgressMode, checked, require_int
-from pairscale.core.provenance import Provenance, utc_now
+from pairscale.core.provenance import Provenance
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseComparator
 from pairscale.evaluate.inference.cases import normal_quantile
-from pairscale.evaluate.inference.failures import Failures, agreed_better, ways_to_count
+from pairscale.evaluate.inference.failures import Failures, agreed_better
 from pairscale.evaluate.inference.score import IMAGINED, NO_SPREAD, student_quantile
-from pairscale.evaluate.result import PairwiseRunResult, VariantFigures, counted_score, figures_of
-from pairscale.evaluate.run import PairwiseRun, paired
-from pairscale.evaluate.store import OF_THE_CALL
-from pairscale.evaluate.tasks import Suite, SuiteLike, Trace, Unmatched, as_suite
-from pairscale.evaluate.variants import CaseJob, VariantLike, make_variant
-from pairscale.evaluate.wording import better_by, deciding_rate
+from pairscale.evaluate.result import PairwiseRunResult, VariantFigures, counted_score
+from pairscale.evaluate.run import PairwiseRun
+from pairscale.evaluate.tasks import Suite, SuiteLike
+from pairscale.evaluate.variants import VariantLike
+from pairscale.evaluate.wording import better_by_ways
 from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.runtime import CONCURRENCY, TIMEOUT, RunOptions, awaitable, blocking
 from pairscale.store.marks import VARIANTS
@@ -55,29 +51,62 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
     """What comparing several variants gave.
 
     Attributes:
-        variants: their names.
-        keys: the comparators' keys.
         results: by pair ``(a, b)`` of names, the cases and figures of the two.
-        stopped: why it ended before all cases were asked: ``max_cost``, or None.
-        cost: what this call spent, in US dollars.
-        provenance: how it was made.
-        figures: by variant, what its answers took: failures, latency, tokens, cost.
-        seed: of the intervals.
-        created_at: when, UTC.
         baseline: the only variant that the others were compared with; None when all were, two by two.
     """
 
-    variants: tuple[str, ...]
-    keys: tuple[str, ...]
     results: Mapping[tuple[str, str], PairwiseRunResult]
-    stopped: str | None
-    cost: float
-    provenance: Provenance
-    figures: Mapping[str, VariantFigures] = field(default_factory=dict[str, VariantFigures])
-    seed: int = 1
-    created_at: str = field(default_factory=utc_now)
     baseline: str | None = None
     _fits: dict[str, BTFit] = field(default_factory=dict[str, "BTFit"], init=False, repr=False, compare=False)
+
+    @property
+    def _some(self) -> PairwiseRunResult:
+        return next(iter(self.results.values()))
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The names of the variants."""
+        return tuple(dict.fromkeys(name for couple in self.results for name in couple))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The comparators' keys."""
+        return self._some.keys
+
+    @property
+    def stopped(self) -> str | None:
+        """Why it ended before all cases were asked: ``max_cost``, or None."""
+        return self._some.stopped
+
+    @property
+    def cost(self) -> float:
+        """What this call spent, in US dollars."""
+        return self._some.cost
+
+    @property
+    def created_at(self) -> str:
+        """When, UTC."""
+        return self._some.created_at
+
+    @property
+    def provenance(self) -> Provenance:
+        """How it was made."""
+        return self._some.provenance
+
+    @property
+    def seed(self) -> int:
+        """Of the intervals."""
+        return self.provenance.seed or 0
+
+    @property
+    def figures(self) -> dict[str, VariantFigures]:
+        """By variant, what its answers took: failures, latency, tokens, cost; of the pair with most of its answers."""
+        by_name: dict[str, VariantFigures] = {}
+        for couple, result in self.results.items():
+            for name, figures in zip(couple, result.variants, strict=False):
+                if name not in by_name or figures.answers > by_name[name].answers:
+                    by_name[name] = figures
+        return by_name
 
     def fit(self, key: str | None = None) -> BTFit:
         """The Bradley-Terry fit of a comparator's cases; of the first comparator's when none is named.
@@ -98,7 +127,7 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
 
         Returns:
             One row per variant, the best first: ``theta`` with its interval, the rank with its interval, and how its
-            cases came out. A variant without an answered case has no score.
+            cases ended. A variant without an answered case has no score.
         """
         scores = self.fit(key).theta.select("rank", "theta", "lower", "upper", "rank_lower", "rank_upper", variant="ID")
         rows = []
@@ -113,10 +142,10 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
     def best(self, key: str | None = None) -> str | None:
         """The variant that is shown to be better than all others; None when none stands out so clearly.
 
-        The interval of its rank is 1 alone, and no other variant shares a group with it; see :meth:`groups`.
+        The interval of its rank is 1 alone, and it can be told apart from every other one; see :meth:`alike`.
         """
         clear = self.ranking(key).filter(pl.col("rank_upper") == 1)["variant"].to_list()
-        return clear[0] if len(clear) == 1 and (clear[0],) in self.groups(key) else None
+        return clear[0] if len(clear) == 1 and not self.alike(key)[clear[0]] else None
 
     def differences(self, key: str | None = None) -> pl.DataFrame:
         """The difference of the scores of every two variants; the intervals hold for all of them at once.
@@ -126,43 +155,41 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
         """
         return differences_of(self.fit(key), self.seed)
 
-    def groups(self, key: str | None = None) -> list[tuple[str, ...]]:
-        """The groups of variants that cannot be told apart: no two of a group have a difference that is shown.
-
-        A variant may be in two groups: A may be as good as B and B as C, while A is shown to be better than C.
-        """
+    def alike(self, key: str | None = None) -> dict[str, tuple[str, ...]]:
+        """By variant, the best first: those that it cannot be told apart from, as no difference is shown."""
+        open_pairs = self.differences(key).filter(~pl.col("differ")).select("variant", "other").rows()
         ranked = self.ranking(key).drop_nulls("theta")["variant"].to_list()
-        return groups_of(self.differences(key), ranked)
+        return {
+            name: tuple(other for other in ranked if (name, other) in open_pairs or (other, name) in open_pairs)
+            for name in ranked
+        }
 
     def verdict(self, key: str | None = None) -> str:
         """Which variants are shown to be better, in a sentence."""
         if self.baseline is not None:
             return self._against(self.baseline, key)
-        groups = self.groups(key)
         best = self.best(key)
         if best is not None:
             return f"{best} is favoured: it is shown to be better than all others"
-        if len(groups) < 2:
+        alike = self.alike(key)
+        if all(len(others) == len(alike) - 1 for others in alike.values()):
             return "no difference between them is shown; compare more tasks, or decide by cost and speed"
-        first = groups[0][0]
-        alike = dict.fromkeys(name for group in groups if first in group for name in group if name != first)
-        score = f"{', '.join(alike)} cannot be told apart from {first}, which has the highest score"
+        first = next(iter(alike))
+        score = f"{', '.join(alike[first])} cannot be told apart from {first}, which has the highest score"
         return f"no single one is favoured, as {score}; decide among these by cost and speed"
 
     def _against(self, baseline: str, key: str | None) -> str:
         """How the others compare with the baseline."""
         parts: dict[str, list[str]] = {"favoured over": [], "not shown to differ from": [], "worse than": []}
         level = 1 - (1 - LEVEL) / len(self.results)  # of each, so that all of them hold together
-        key = key or self.keys[0]
         for (_, name), result in self.results.items():
-            ways = [way for way in ways_to_count(result.failures) if deciding_rate(result, key, way) is not None]
-            better = agreed_better({way: better_by(result, key, way, level) for way in ways}, result.failures)
+            better = agreed_better(better_by_ways(result, key or self.keys[0], level), result.failures)
             words = {"b": "favoured over", "a": "worse than"}.get(str(better), "not shown to differ from")
             parts[words].append(name)
         return "; ".join(f"{words} {baseline}: {', '.join(names)}" for words, names in parts.items() if names)
 
     def summary(self) -> str:
-        """The rankings in words."""
+        """The verdicts and the rankings."""
         return "\n".join(f"{key}: {self.verdict(key)}\n{self.ranking(key)}" for key in self.keys)
 
     def __str__(self) -> str:
@@ -178,7 +205,6 @@ async def run_variants(
     variants: Mapping[str, VariantLike],
     *,
     comparators: Iterable[PairwiseComparator],
-    n_pairs: int | None = None,
     concurrency: int = CONCURRENCY,
     timeout: float | None = TIMEOUT,
     variant_timeout: float | None = None,
@@ -200,15 +226,13 @@ async def run_variants(
         suite: the tasks.
         variants: by their names; see :func:`run_pairwise`.
         comparators: who says which is better; see :func:`run_pairwise`.
-        n_pairs: how many cases (a task and two variants) to compare, spread evenly over the pairs of variants; all of
-            them by default.
         concurrency: Questions open at once; as many cases are worked on at once.
         timeout: Seconds that one answer of a judge may take; None for no limit.
         variant_timeout: Seconds that one answer of a variant may take before it has failed; see :func:`run_pairwise`.
         run: the run file; the same call again asks only what is missing.
         failures: How a failure of a variant counts: ``loss``, ``shown`` or ``excluded``; see :func:`run_pairwise`.
         max_cost: US dollars that the run may spend, all calls together.
-        seed: of the sample and of the intervals.
+        seed: of the intervals.
         progress: show a bar when standard error is a terminal.
         baseline: the name of the only variant that the others are compared with; by default all of them, two by two.
 
@@ -227,7 +251,7 @@ async def run_variants(
     seed = require_int(seed, "seed", least=0)
     options = RunOptions(concurrency=concurrency, timeout=timeout, max_cost=max_cost)
     asking = PairwiseRun(comparators, options, run=run, failures=failures, seed=seed, progress=progress)
-    return await rank_variants(asking, suite, variants, variant_timeout, baseline, n_pairs)
+    return await rank_variants(asking, suite, variants, variant_timeout, baseline)
 
 
 async def rank_variants(
@@ -236,19 +260,13 @@ async def rank_variants(
     variants: Mapping[str, VariantLike],
     variant_timeout: float | None,
     baseline: str | None,
-    n_pairs: int | None = None,
 ) -> VariantsResult:
     """Have three variants or more answer a suite, and rank them; see :func:`run_variants` for the arguments."""
-    suite = as_suite(suite)
     couples = couples_of(tuple(variants), baseline)
-    made = {name: make_variant(given, name) for name, given in variants.items()}
-    chosen = _chosen(len(suite), couples, n_pairs, asking.seed or 0)
-    async with asking.opened():
-        runner = asking.runner(made, variant_timeout)
-        settings = {"run": asking.name, "suite": suite.name, "n_pairs": len(chosen)}
-        provenance = Provenance("run_variants", settings, asking.seed, runner.identities)
-        jobs = [runner.job(suite.tasks[task], 1, *couple) for task, couple in chosen]
-        return await _ranked(asking, jobs, couples, baseline, provenance)
+    results = await asking.of_variants(
+        suite, variants, couples, "run_variants", variant_timeout=variant_timeout, baseline=baseline
+    )
+    return _ranked(results, baseline)
 
 
 async def rank_answers(
@@ -263,14 +281,15 @@ async def rank_answers(
         baseline: the only variant that the others are compared with; None for all pairs.
     """
     couples = couples_of(tuple(sources), baseline)
-    jobs: list[CaseJob] = []
-    unmatched = {}
-    for a, b in couples:
-        own, unmatched[a, b] = await paired(sources[a], sources[b], suite, (a, b))
-        jobs += own
-    async with asking.opened():
-        provenance = Provenance("ab", {"run": asking.name, "suite": suite and suite.name}, asking.seed)
-        return await _ranked(asking, jobs, couples, baseline, provenance, unmatched)
+    return _ranked(await asking.of_answers(sources, couples, suite, "ab", baseline=baseline), baseline)
+
+
+def _ranked(results: Mapping[tuple[str, str], PairwiseRunResult], baseline: str | None) -> VariantsResult:
+    """A ranking, fitted, so that what cannot be ranked is an error."""
+    ranking = VariantsResult(results, baseline)
+    for key in ranking.keys:
+        ranking.fit(key)
+    return ranking
 
 
 def couples_of(names: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
@@ -282,44 +301,6 @@ def couples_of(names: Sequence[str], baseline: str | None) -> list[tuple[str, st
     if baseline not in names:
         raise InputError(f"`baseline=` names one of the variants {listed(names)}, not {baseline!r}", "baseline")
     return [(baseline, name) for name in names if name != baseline]
-
-
-async def _ranked(
-    asking: PairwiseRun,
-    jobs: Sequence[CaseJob],
-    couples: Sequence[tuple[str, str]],
-    baseline: str | None,
-    provenance: Provenance,
-    unmatched: Mapping[tuple[str, str], tuple[Unmatched, ...]] = MappingProxyType({}),
-) -> VariantsResult:
-    """Compare every case, and rank the variants; the ranking is kept in the run file."""
-    await asking.grade(jobs)
-    group = uuid4().hex
-    results: dict[tuple[str, str], PairwiseRunResult] = {}
-    answers: dict[str, dict[tuple[str, int], Trace]] = {name: {} for couple in couples for name in couple}
-    for couple in couples:
-        numbers = [number for number, job in enumerate(jobs) if job.names == couple]
-        about = {"label": group, "provenance": provenance, "unmatched": unmatched.get(couple, ())}
-        results[couple] = asking.result(couple, numbers, run_id=f"{group}-{len(results)}", **about)
-        for number in set(numbers) & asking.traces.keys():
-            for name, trace in zip(couple, asking.traces[number], strict=True):
-                answers[name][jobs[number].task_id, jobs[number].repeat] = trace
-    result = VariantsResult(
-        tuple(answers),
-        asking.keys,
-        results,
-        asking.stopped,
-        asking.cost,
-        provenance,
-        {name: figures_of(name, own.values()) for name, own in answers.items()},
-        asking.seed or 0,
-        baseline=baseline,
-    )
-    if asking.store.is_kept:
-        _save(asking, result)
-    for key in asking.keys:
-        result.fit(key)
-    return result
 
 
 @awaitable(run_variants)
@@ -338,52 +319,14 @@ async def run_variants_async(*args: Any, **settings: Any) -> Any:
     """
 
 
-def _save(asking: PairwiseRun, ranking: VariantsResult) -> None:
-    """Keep a ranking in its run file, to be reported later; once, however often it is the same."""
-    row = {
-        **{name: getattr(ranking, name) for name in ("variants", "keys", "stopped", "seed", "created_at", "baseline")},
-        "results": [{**result.to_dict(), "run_id": "", "created_at": ""} for result in ranking.results.values()],
-        "provenance": asdict(ranking.provenance),
-        "figures": {name: asdict(figures) for name, figures in ranking.figures.items()},
-    }
-    of_call = OF_THE_CALL | {"variants"}
-    cases = [{name: value for name, value in result.items() if name not in of_call} for result in row["results"]]
-    asking.store.add_result(VARIANTS, row, [ranking.variants, ranking.stopped, cases])
-
-
 def saved_variants(store: RunFile) -> VariantsResult | None:
     """The last ranking of variants that a run file keeps; None when it keeps none."""
     rows = store.read_log(VARIANTS, last=1)
     if not rows:
         return None
-    row = rows[0]
-    results = [PairwiseRunResult.from_dict(result, store.name) for result in row["results"]]
-    return VariantsResult(
-        tuple(row["variants"]),
-        tuple(row["keys"]),
-        {(result.variant_a, result.variant_b): result for result in results},
-        row["stopped"],
-        0.0,
-        Provenance(**row["provenance"]),
-        {name: VariantFigures(**figures) for name, figures in row["figures"].items()},
-        row["seed"],
-        row["created_at"],
-        row.get("baseline"),
-    )
-
-
-def _chosen(
-    n_tasks: int, couples: Sequence[tuple[str, str]], n_pairs: int | None, seed: int
-) -> list[tuple[int, tuple[str, str]]]:
-    """Which task is compared for which two variants: all, or as many of each couple as can be, drawn at random."""
-    if n_pairs is None or n_pairs >= n_tasks * len(couples):
-        return [(task, couple) for task in range(n_tasks) for couple in couples]
-    require_int(n_pairs, "n_pairs", least=len(couples))
-    rng = random.Random(seed)  # noqa: S311 - a sample, not a secret
-    tasks = {couple: rng.sample(range(n_tasks), n_tasks) for couple in couples}
-    order = rng.sample(list(couples), len(couples))
-    drawn = [(tasks[order[at % len(order)]][at // len(order)], order[at % len(order)]) for at in range(n_pairs)]
-    return sorted(drawn, key=lambda case: (case[0], couples.index(case[1])))
+    results = [PairwiseRunResult.from_dict(result, store.name) for result in rows[0]["results"]]
+    by_names = {(result.variant_a, result.variant_b): result for result in results}
+    return VariantsResult(by_names, rows[0].get("baseline"))
 
 
 # One scale for several variants: a Bradley-Terry model of their cases, hard verdicts and graded preferences alike.
@@ -391,7 +334,7 @@ def _chosen(
 # A graded preference p counts as p of a win and 1 - p of a loss, so that the scores solve "sum of preferences =
 # expected sum". The errors of the model then are too wide, as preferences vary less than wins and losses do. The robust
 # ones, with tasks as clusters, are right. As in the interval of a graded win rate, a quarter of a task enters them that
-# varies as the model says, and they are wider by t / z, because so many tasks are all that they are estimated from.
+# varies as the model says, and they are wider by t / z, because they are estimated from these tasks alone.
 
 _SCORES = {"object1": pl.String(), "object2": pl.String(), "score": pl.Float64(), "task_id": pl.String()}
 _DRAWS = 20_000  # behind the intervals of ranks
@@ -471,8 +414,7 @@ def _draws(covariance: Floats, seed: int) -> Floats:
 # The intervals of all differences hold together: with the scores' covariance C, the half-width of a difference is its
 # standard error times the quantile of the largest |difference| / standard error that N(0, C) gives (Tukey's way, for
 # scores that are neither independent nor equally certain). Two variants cannot be told apart when the interval of their
-# difference holds 0. A group is a set of variants of which no two can be told apart, and which no further one joins; a
-# variant may be in two groups.
+# difference holds 0.
 
 
 def differences_of(fit: BTFit, seed: int) -> pl.DataFrame:
@@ -505,31 +447,4 @@ def differences_of(fit: BTFit, seed: int) -> pl.DataFrame:
             "upper": gaps + reach,
             "differ": np.abs(gaps) > reach,
         }
-    )
-
-
-def groups_of(differences: pl.DataFrame, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """The groups of variants that cannot be told apart, the best first; one alone is a group, too.
-
-    Args:
-        differences: see :func:`differences_of`.
-        names: all variants, the best first.
-
-    Example:
-        >>> rows = [("x", "y", False), ("x", "z", True), ("y", "z", False)]
-        >>> table = pl.DataFrame(rows, schema=["variant", "other", "differ"], orient="row")
-        >>> groups_of(table, ["x", "y", "z"])
-        [('x', 'y'), ('y', 'z')]
-    """
-    alike: dict[str, set[str]] = {name: set() for name in names}
-    for name, other, differ in differences.select("variant", "other", "differ").iter_rows():
-        if not differ:
-            alike[name].add(other)
-            alike[other].add(name)
-    groups: set[frozenset[str]] = set()
-    for name in names:
-        groups |= {frozenset({name})} | {(group & alike[name]) | {name} for group in groups}
-        groups = {group for group in groups if not any(group < other for other in groups)}
-    return sorted(
-        (tuple(sorted(group, key=names.index)) for group in groups), key=lambda group: [*map(names.index, group)]
     )

@@ -1,4 +1,4 @@
-"""What comparing two variants gave: the cases, the figures, and what has changed since another run."""
+"""What comparing two variants gave: the cases, and the figures over them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ from pairscale.core.display import PlotMixin, ReportMixin, ReprMixin
 from pairscale.core.encodings import read_bytes
 from pairscale.core.errors import FileFormatError, InputError, UnknownNameError
 from pairscale.core.files import replacing
-from pairscale.core.notices import notice, plural, without_notices
+from pairscale.core.notices import plural, without_notices
 from pairscale.core.options import checked
 from pairscale.core.provenance import Provenance, utc_now
 from pairscale.core.tables import listed
-from pairscale.evaluate.comparators import Winner, foreign_outcome
-from pairscale.evaluate.diff import RunDiff, diff_runs
+from pairscale.evaluate.comparators import Winner
 from pairscale.evaluate.inference.cases import score_of
 from pairscale.evaluate.inference.control import ControlledRate, control_names, controlled_rate
 from pairscale.evaluate.inference.failures import (
@@ -35,7 +34,6 @@ from pairscale.evaluate.inference.failures import (
     Failed,
     Failures,
     count_failure,
-    count_failures,
     require_failures,
     ways_to_count,
 )
@@ -63,9 +61,6 @@ class PairwiseAgreement(ReprMixin):
         left_out: cases that one of them answered with a flip, an abstention or an error, or that none was asked about,
             because a variant failed.
         rate_ci: of the rate, 95 %, Wilson's.
-        graded: the keys whose answers are graded. Their hard verdicts are compared: B above ½, A below, a tie at ½.
-        correlation: Spearman's, of the preferences of both over all answered cases (a hard answer counts as 1, ½ or 0),
-            where one of them is graded; None otherwise, or where one of them does not vary.
         confusion: how often which two answers met: ``x y n``, for every two of ``b``, ``tie`` and ``a``.
         notices: what to be careful with.
     """
@@ -77,8 +72,6 @@ class PairwiseAgreement(ReprMixin):
     ci: tuple[float, float] | None = None
     left_out: int = 0
     rate_ci: tuple[float, float] | None = None
-    graded: tuple[str, ...] = ()
-    correlation: float | None = None
     confusion: tuple[Mapping[str, Any], ...] = ()
     notices: tuple[str, ...] = ()
 
@@ -94,42 +87,29 @@ def agreement_of(run: PairwiseRunResult, x: str, y: str) -> PairwiseAgreement:
     of_y = {(case.task_id, case.repeat): case for case in run.of(y)}
     shared = [(case, of_y[case.task_id, case.repeat]) for case in run.of(x) if (case.task_id, case.repeat) in of_y]
     asked = [pair for pair in shared if run.failures == "shown" or pair[0].failed is None]
-    both = [pair for pair in asked if pair[0].winner is not None and pair[1].winner is not None]
-    graded = tuple(key for key in (x, y) if any(case.preference is not None for case in run.of(key)))
-    correlation = _correlation(asked) if graded else None
-    if not both:
-        return PairwiseAgreement(left_out=len(shared), graded=graded, correlation=correlation)
-    winners = [(str(case_x.winner), str(case_y.winner)) for case_x, case_y in both]
+    winners = [(str(one.winner), str(two.winner)) for one, two in asked if one.winner and two.winner]
+    if not winners:
+        return PairwiseAgreement(left_out=len(shared))
     with without_notices():  # the result carries them
         measured = agreement(two_raters(*(list(side) for side in zip(*winners, strict=True))), seed=1)
     kappa = measured.table.filter(statistic="cohen_kappa").row(0, named=True)
-    notices: list[str] = []
-    if len(both) < LEAST_UNITS:
-        notices.insert(0, f"no interval of kappa: {len(both)} cases are too few, it takes {LEAST_UNITS}")
-    if graded:
-        notices.append("graded answers are compared by their hard verdicts: B above ½, A below")
-    differing = [(case.task_id, *pair) for (case, _), pair in zip(both, winners, strict=True) if pair[0] != pair[1]]
-    agreed = len(both) - len(differing)
+    notices: tuple[str, ...] = ()
+    if len(winners) < LEAST_UNITS:
+        notices = (f"no interval of kappa: {len(winners)} cases are too few, it takes {LEAST_UNITS}",)
+    names = [one.task_id for one, two in asked if one.winner and two.winner]
+    differing = [(name, *pair) for name, pair in zip(names, winners, strict=True) if pair[0] != pair[1]]
+    agreed = len(winners) - len(differing)
     return PairwiseAgreement(
-        rate=agreed / len(both),
+        rate=agreed / len(winners),
         cohen_kappa=kappa["estimate"],
-        n=len(both),
+        n=len(winners),
         disagreements=tuple(differing),
         ci=None if kappa["lower"] is None else (kappa["lower"], kappa["upper"]),
-        left_out=len(shared) - len(both),
-        rate_ci=wilson(agreed, len(both), 0.95),  # type: ignore[arg-type]  # there is a case
-        graded=graded,
-        correlation=correlation,
+        left_out=len(shared) - len(winners),
+        rate_ci=wilson(agreed, len(winners), 0.95),  # type: ignore[arg-type]  # there is a case
         confusion=tuple({"x": x, "y": y, "n": winners.count((x, y))} for x, y in product(("b", "tie", "a"), repeat=2)),
-        notices=tuple(notices),
+        notices=notices,
     )
-
-
-def _correlation(pairs: Sequence[tuple[PairwiseCase, PairwiseCase]]) -> float | None:
-    scores = [[score_of(str(case.outcome), case.winner, case.preference) for case in pair] for pair in pairs]
-    table = pl.DataFrame(scores, schema={"x": pl.Float64(), "y": pl.Float64()}, orient="row").drop_nulls()
-    value = table.select(pl.corr("x", "y", method="spearman").fill_nan(None)).item() if table.height > 2 else None
-    return None if value is None else float(value)
 
 
 def judge_and_people(run: PairwiseRunResult) -> list[tuple[str, str]]:
@@ -167,7 +147,7 @@ class VariantFigures:
         return self.failures / self.answers if self.answers else None
 
     def words(self) -> dict[str, str]:
-        """The figures in words, ``unknown`` where no trace says them."""
+        """The figures as texts, ``unknown`` where no trace has them."""
         rate = "" if self.failure_rate is None else f" ({100 * self.failure_rate:.0f} %)"
         return {
             "failed": f"{self.failures:,} of {self.answers:,}{rate}",
@@ -192,14 +172,14 @@ def figures_of(side: str, traces: Iterable[Trace]) -> VariantFigures:
         >>> figures_of("b", [Trace("Rome.", tokens=3), Trace("", tokens=5)]).words()["failed"]
         '1 of 2 (50 %)'
     """
-    found = list(traces)
-    latency = [trace.duration_ms for trace in found if trace.duration_ms is not None]
-    tokens = [trace.tokens for trace in found if trace.tokens is not None]
-    cost = [trace.cost for trace in found if trace.cost is not None]
+    answers = list(traces)
+    latency = [trace.duration_ms for trace in answers if trace.duration_ms is not None]
+    tokens = [trace.tokens for trace in answers if trace.tokens is not None]
+    cost = [trace.cost for trace in answers if trace.cost is not None]
     return VariantFigures(
         side,
-        len(found),
-        sum(trace.failure is not None for trace in found),
+        len(answers),
+        sum(trace.failure is not None for trace in answers),
         statistics.median(latency) if latency else None,
         statistics.fmean(tokens) if tokens else None,
         statistics.fmean(cost) if cost else None,
@@ -273,7 +253,7 @@ class PairwiseCase:
         task_id: the task.
         key: the comparator's.
         winner: ``a``, ``b`` or ``tie``; None for a flip, an abstention or an error.
-        reasoning: why, in words.
+        reasoning: why.
         detail: anything else: of a judge, what it said in each order, and of a flip, which place it preferred.
         outcome: one of the five kinds.
         cost: of the comparison, in US dollars, where it is known.
@@ -285,7 +265,6 @@ class PairwiseCase:
             other columns.
         measures_b: the same of B's.
         failed: the variant that failed, ``a``, ``b`` or ``both``; None when both answered.
-        task_digest: a digest of the task's inputs and reference, by which a changed task is known.
         preference: the probability that B is better, of a graded case; None of a hard verdict.
     """
 
@@ -303,7 +282,6 @@ class PairwiseCase:
     measures_a: Mapping[str, float] = field(default_factory=dict[str, float])
     measures_b: Mapping[str, float] = field(default_factory=dict[str, float])
     failed: Failed | None = None
-    task_digest: str | None = None
     preference: float | None = None
 
     def measures(self, side: str) -> Mapping[str, float]:
@@ -316,23 +294,17 @@ class PairwiseCase:
         return None if self.preference is None else 1 - self.preference
 
 
-def write_document(document: Mapping[str, Any], target: Path) -> Path:
-    """Write a JSON document, whole or not at all; its folder is made when it is missing."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(target) as temporary:
-        temporary.write_text(json.dumps(document, indent=1, default=str) + "\n", "utf-8")
-    return target
-
-
-def cases_table(cases: Iterable[PairwiseCase]) -> pl.DataFrame:
-    """Cases as a table with the columns of :data:`CASES`."""
+def cases_table(cases: Iterable[PairwiseCase], failures: Failures) -> pl.DataFrame:
+    """Cases as a table with the columns of :data:`CASES`, as they count when failures count in this way."""
     rows = []
     for case in cases:
         row = {name: getattr(case, name) for name in CASES}
-        row["outcome"] = str(case.outcome)
+        kind, winner = count_failure(case.failed, case.outcome, case.winner, failures)
+        row["outcome"] = str(kind)
+        row["winner"] = winner if kind is Outcome.WIN else None
         row["tags"] = list(case.tags)
-        if case.outcome is not Outcome.WIN:
-            row["winner"] = None
+        if case.failed is not None and failures != "shown":  # no comparator was asked
+            row["preference"] = row["probability"] = None
         rows.append(row)
     return pl.DataFrame(rows, schema=CASES)
 
@@ -477,8 +449,8 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
 
     def flip_directions(self, key: str) -> dict[str, int]:
         """Of these, in how many the judge preferred whatever stood ``first``, and whatever stood ``second``."""
-        found = [case.detail.get("direction") for case in self.of(key) if case.outcome is Outcome.FLIP]
-        return {place: found.count(place) for place in ("first", "second")}
+        directions = [case.detail.get("direction") for case in self.of(key) if case.outcome is Outcome.FLIP]
+        return {place: directions.count(place) for place in ("first", "second")}
 
     def win_rate(self, key: str, *, ties: Ties = "half", failures: Failures | None = None, **options: Any) -> WinRate:
         """B's win rate with its interval; see :func:`pairscale.evaluate.inference.win_rate`.
@@ -524,8 +496,8 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             >>> PairwiseRunResult("r", (*cases, failed), ("k",)).bounds("k")
             Bounds(lower=0.75, upper=1.0)
         """
-        known = [found.rate for found in self.rates(key, ties=ties).values() if found.rate is not None]
-        return Bounds(min(known), max(known)) if known else Bounds(None, None)
+        rates = [rate.rate for rate in self.rates(key, ties=ties).values() if rate.rate is not None]
+        return Bounds(min(rates), max(rates)) if rates else Bounds(None, None)
 
     def length_controlled(self, key: str, *, level: float = 0.95) -> ControlledRate:
         """B's win rate if both answers were equally long; see :meth:`controlled`.
@@ -558,18 +530,17 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
                     table = table.with_columns(pl.Series(f"{name}_{side}", values, dtype=pl.Float64))
                 if table[f"{name}_a"].null_count() == len(cases):
                     notices.append(f"no case has a number {name!r} of both answers")
-        found = controlled_rate(table, names, level=level)
-        if self.sequential and found.ci is not None:
+        rate = controlled_rate(table, names, level=level)
+        if self.sequential and rate.ci is not None:
             notices.append("no interval: the outcomes were looked at after every case, and none here allows for that")
-            found = replace(found, ci=None, effects=tuple(replace(effect, ci=None) for effect in found.effects))
-        return replace(found, notices=(*notices, *found.notices))
+            rate = replace(rate, ci=None, effects=tuple(replace(effect, ci=None) for effect in rate.effects))
+        return replace(rate, notices=(*notices, *rate.notices))
 
     def agreement(self, x: str, y: str) -> PairwiseAgreement:
         """How far two comparators agree, such as a model and people: over cases with a winner or a tie of both.
 
         Kappa is by variant: two agree when both name A, both name B, or both say tie. Cases that none was asked about,
-        because a variant failed, are left out. Of graded comparators the hard verdicts are compared, and
-        ``correlation`` compares the preferences.
+        because a variant failed, are left out. Of graded comparators the hard verdicts are compared.
 
         Args:
             x: a comparator.
@@ -593,13 +564,10 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         """
         way = require_failures(failures or self.failures)
         if (key, way) not in self._tables:
-            if way == self.failures:
-                table = cases_table(self.cases if key is None else self.of(key))
-            else:
-                table = count_failures(self.frame(key), way)
-                if way == "shown" and table["failed"].null_count() < table.height:
-                    raise InputError('failures="shown" needs a run that shows failures; give it to run_pairwise')
-            self._tables[key, way] = table
+            cases = list(self.cases if key is None else self.of(key))
+            if way == "shown" and self.failures != "shown" and any(case.failed for case in cases):
+                raise InputError('failures="shown" needs a run that shows failures; give it to run_pairwise')
+            self._tables[key, way] = cases_table(cases, way)
         return self._tables[key, way]
 
     def verdict(self, key: str) -> str:
@@ -609,20 +577,6 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
     def summary(self) -> str:
         """All figures on a few lines."""
         return summary_of(self)
-
-    @checked
-    def diff(self, baseline: PairwiseRunResult, *, strict: bool = True) -> RunDiff:
-        """What has changed for B since another run.
-
-        Args:
-            baseline: the run to compare with.
-            strict: refuse runs that are not of the same tasks (with the same inputs) and keys; otherwise what they
-                share is compared.
-
-        Raises:
-            RunsNotComparableError: when they are not, or share nothing.
-        """
-        return diff_runs(self, baseline, strict=strict)
 
     # Files
 
@@ -655,7 +609,10 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         target = Path(where)
         if target.suffix.lower() != ".json":
             target = target / f"{self.run_id}.json"
-        return write_document(self.to_dict(), target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(target) as temporary:
+            temporary.write_text(json.dumps(self.to_dict(), indent=1, default=str) + "\n", "utf-8")
+        return target
 
     @classmethod
     @checked
@@ -671,52 +628,38 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             raise FileFormatError(f"{path} is not a saved run: {type(error).__name__}: {error}") from None
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any], where: object = "this") -> PairwiseRunResult:
-        """What :meth:`to_dict` gave, or a run that AG2 saved.
+    def from_dict(cls, document: Mapping[str, Any], where: object = "this") -> PairwiseRunResult:
+        """What :meth:`to_dict` gave.
 
         Args:
-            found: the document.
+            document: the document.
             where: it comes from, for messages.
 
         Raises:
             FileFormatError: when it is of another version.
         """
-        version = found["schema_version"]
+        version = document["schema_version"]
         if version != SCHEMA_VERSION:
             raise FileFormatError(f"{where} has schema_version {version!r}; this pairscale reads {SCHEMA_VERSION!r}")
-        if "provenance" not in found:
-            return cls._of_ag2(found, where)
-        kept = {name: value for name, value in found.items() if name in _FIELDS}
+        kept = {name: value for name, value in document.items() if name in _FIELDS}
         for name in ("keys", "unasked", "control", "prices_as_of"):
-            kept[name] = tuple(found.get(name, ()))
-        kept["cases"] = tuple(
-            PairwiseCase(**{**case, "outcome": Outcome(case["outcome"]), "tags": tuple(case["tags"])})
-            for case in found["cases"]
-        )
-        kept["unmatched"] = tuple(Unmatched(**task) for task in found["unmatched"])
-        figures = [{**variant} for variant in found.get("variants", ())]
+            kept[name] = tuple(document.get(name, ()))
+        kept["cases"] = tuple(_case_of(case) for case in document["cases"])
+        kept["unmatched"] = tuple(Unmatched(**task) for task in document["unmatched"])
+        figures = [{**variant} for variant in document.get("variants", ())]
         for variant in figures:
             variant.pop("failure_rate", None)
         kept["variants"] = tuple(VariantFigures(**variant) for variant in figures)
-        kept["provenance"] = Provenance(**found["provenance"])
+        kept["provenance"] = Provenance(**document["provenance"])
         return cls(**kept)
 
-    @classmethod
-    def _of_ag2(cls, found: Mapping[str, Any], where: object) -> PairwiseRunResult:
-        """A run that AG2 saved: cases without an outcome, where failures were shown to the judge."""
-        cases: list[PairwiseCase] = []
-        for row in found["cases"]:
-            outcome = foreign_outcome(row["winner"], row.get("reasoning"), row.get("detail"))
-            if outcome is None:
-                raise FileFormatError(f"{where}: winner is {row['winner']!r}; it must be a, b or tie")
-            said = {name: getattr(outcome, name) for name in ("winner", "reasoning", "detail", "outcome")}
-            cases.append(PairwiseCase(str(row["task_id"]), str(row["key"]), **said))
-        failed = sum(not case.outcome.is_answer for case in cases)
-        notice(f"{where} was saved by AG2; {failed:,} of its ties are errors and missing labels here")
-        named = {name: found[name] for name in ("run_id", "label", "variant_a", "variant_b") if name in found}
-        keys = tuple(dict.fromkeys(case.key for case in cases))
-        return cls(**named, cases=tuple(cases), keys=keys, failures="shown", provenance=Provenance("AG2"))
+
+def _case_of(row: Mapping[str, Any]) -> PairwiseCase:
+    """A case that was saved, also by an earlier version."""
+    own = {name: row[name] for name in _CASE_FIELDS if name in row}
+    return PairwiseCase(**{**own, "outcome": Outcome(row["outcome"]), "tags": tuple(row["tags"])})
 
 
+_CASE_FIELDS = tuple(one.name for one in fields(PairwiseCase))
 _FIELDS = tuple(one.name for one in fields(PairwiseRunResult) if one.init and one.name != "store_dir")
 """What a saved result holds."""

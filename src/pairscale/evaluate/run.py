@@ -49,7 +49,7 @@ from pairscale.evaluate.tasks import (
     matched,
     storable,
 )
-from pairscale.evaluate.variants import Answers, CaseJob, Variant, VariantLike, VariantRunner, make_variant, paying
+from pairscale.evaluate.variants import Answers, CaseJob, VariantLike, VariantRunner, make_variant, paying
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.judges.function import ends_run, raised
 from pairscale.providers.catalog import price_date
@@ -75,6 +75,8 @@ NO_ANSWER = "(no answer)"
 """What comparators are shown for a failed answer, where failures are shown."""
 
 OnCase: TypeAlias = Callable[[PairwiseCase], None]
+Couple: TypeAlias = tuple[str, str]
+"""The names of two variants that are compared."""
 
 
 def require_two_names(a: str, b: str) -> None:
@@ -141,9 +143,9 @@ class Look:
     def _take_task(self) -> None:
         for way, sequence in self.sequences.items():
             scores = [counted_score(case, way) for case in self._of_task]
-            known = [score for score in scores if score is not None]
-            if known:
-                sequence.update(sum(known) / len(known))
+            answered = [score for score in scores if score is not None]
+            if answered:
+                sequence.update(sum(answered) / len(answered))
         flipped = flips_of(self._of_task)
         if flipped:
             self.flips.update(sum(flipped) / len(flipped))
@@ -310,63 +312,83 @@ class PairwiseRun:
         """US dollars that this call has cost."""
         return self.budget.spent - self._spent_before
 
-    def runner(self, variants: Mapping[str, Variant], timeout: float | None) -> VariantRunner:
-        """What has variants answer tasks, by their names, each answer within ``timeout`` seconds."""
-        record_prices(self._run_file, (), variants)
-        self._priced += variants.values()
-        self._runner = VariantRunner(self.store, variants, self.budget, timeout)
-        return self._runner
-
     async def compare_variants(
-        self,
-        suite: SuiteLike,
-        variants: tuple[VariantLike, VariantLike],
-        names: tuple[str, str],
-        *,
-        repeats: int = 1,
-        variant_timeout: float | None = None,
-        **about: Any,
+        self, suite: SuiteLike, variants: tuple[VariantLike, VariantLike], names: tuple[str, str], **about: Any
     ) -> PairwiseRunResult:
-        """Have two variants answer the tasks of a suite, and compare their answers.
-
-        Args:
-            suite: The tasks.
-            variants: A and B.
-            names: Their names.
-            repeats: How often each variant answers each task.
-            variant_timeout: Seconds that one answer of a variant may take.
-            about: Further fields of the result: ``run_id label control store_dir``.
-        """
-        suite = as_suite(suite)
-        require_int(repeats, "repeats", least=1)
+        """Have two variants answer the tasks of a suite, and compare their answers; see :meth:`of_variants`."""
         require_two_names(*names)
-        made = {name: make_variant(given, name) for name, given in zip(names, variants, strict=True)}
-        async with self.opened():
-            runner = self.runner(made, variant_timeout)
-            jobs = [runner.job(task, repeat, *names) for task in suite for repeat in range(1, repeats + 1)]
-            used = {"run": self.name, "suite": suite.name, "repeats": repeats, "stop_when": self.stop_when}
-            about["provenance"] = Provenance("run_pairwise", used, self.seed, runner.identities)
-            return await self._result(names, jobs, **about)
+        made = dict(zip(names, variants, strict=True))
+        return (await self.of_variants(suite, made, [names], "run_pairwise", **about))[names]
 
     async def compare_answers(
         self, source_a: Any, source_b: Any, names: tuple[str, str], *, suite: SuiteLike | None = None, **about: Any
     ) -> PairwiseRunResult:
-        """Compare recorded answers task by task.
+        """Compare two variants' recorded answers task by task; see :meth:`of_answers`."""
+        require_two_names(*names)
+        sources = dict(zip(names, (source_a, source_b), strict=True))
+        return (await self.of_answers(sources, [names], suite, "evaluate_pairwise", **about))[names]
+
+    async def of_variants(
+        self,
+        suite: SuiteLike,
+        variants: Mapping[str, VariantLike],
+        couples: Sequence[Couple],
+        method: str,
+        *,
+        repeats: int = 1,
+        variant_timeout: float | None = None,
+        **about: Any,
+    ) -> dict[Couple, PairwiseRunResult]:
+        """Have variants answer the tasks of a suite, and compare the answers of each couple.
 
         Args:
-            source_a: The answers of A.
-            source_b: The answers of B.
-            names: The names of A and B.
-            suite: The tasks that the answers belong to.
-            about: Further fields of the result: ``run_id label control store_dir``.
+            suite: The tasks.
+            variants: By their names.
+            couples: The names of those to compare.
+            method: What the results say that they are of.
+            repeats: How often each variant answers each task.
+            variant_timeout: Seconds that one answer of a variant may take.
+            about: Further fields of the results: ``run_id label control store_dir``; ``baseline`` of a ranking.
         """
-        require_two_names(*names)
+        suite = as_suite(suite)
+        times = range(1, require_int(repeats, "repeats", least=1) + 1)
+        made = {name: make_variant(variant, name) for name, variant in variants.items()}
+        async with self.opened():
+            record_prices(self._run_file, (), made)
+            self._priced += made.values()
+            runner = self._runner = VariantRunner(self.store, made, self.budget, variant_timeout)
+            jobs = [runner.job(task, repeat, *two) for task in suite for two in couples for repeat in times]
+            used = {"run": self.name, "suite": suite.name, "repeats": repeats, "stop_when": self.stop_when}
+            about["provenance"] = Provenance(method, used, self.seed, runner.identities)
+            return await self._results(couples, jobs, {}, **about)
+
+    async def of_answers(
+        self,
+        sources: Mapping[str, Any],
+        couples: Sequence[Couple],
+        suite: SuiteLike | None,
+        method: str,
+        **about: Any,
+    ) -> dict[Couple, PairwiseRunResult]:
+        """Compare the recorded answers of each couple task by task.
+
+        Args:
+            sources: The answers, by the variants' names.
+            couples: The names of those to compare.
+            suite: The tasks that the answers belong to.
+            method: What the results say that they are of.
+            about: Further fields of the results; see :meth:`of_variants`.
+        """
         tasks = None if suite is None else as_suite(suite)
-        jobs, about["unmatched"] = await paired(source_a, source_b, tasks, names)
+        jobs: list[CaseJob] = []
+        unmatched = {}
+        for a, b in couples:
+            own, unmatched[a, b] = await paired(sources[a], sources[b], tasks, (a, b))
+            jobs += own
         async with self.opened():
             used = {"run": self.name, "suite": tasks and tasks.name, "stop_when": self.stop_when}
-            about["provenance"] = Provenance("evaluate_pairwise", used, self.seed)
-            return await self._result(names, jobs, **about)
+            about["provenance"] = Provenance(method, used, self.seed)
+            return await self._results(couples, jobs, unmatched, **about)
 
     async def grade(self, jobs: Sequence[CaseJob]) -> None:
         """Compare every case, or as many as it takes."""
@@ -389,14 +411,52 @@ class PairwiseRun:
             runtime.tell_budget()
         self.stopped = self.stopped or runtime.stopped
 
-    def result(self, names: tuple[str, str], numbers: Sequence[int], **about: Any) -> PairwiseRunResult:
-        """The result of the cases with these numbers, which are of these two variants."""
+    async def _results(
+        self,
+        couples: Sequence[Couple],
+        jobs: Sequence[CaseJob],
+        unmatched: Mapping[Couple, tuple[Unmatched, ...]],
+        *,
+        run_id: str | None = None,
+        store_dir: Any = None,
+        baseline: str | None = None,
+        **about: Any,
+    ) -> dict[Couple, PairwiseRunResult]:
+        """Compare every case, and keep the results in the run file, and where else that was asked for."""
+        about["created_at"] = utc_now()
+        start = time.perf_counter()
+        await self.grade(jobs)
+        dates = {price_date(getattr(asked, "price", None)) for asked in self._priced}
+        about |= {
+            "asked": self.asked,
+            "answered": self.answered,
+            "cost": self.cost,
+            "prices_as_of": tuple(sorted(date for date in dates if date)),
+            "duration_ms": round((time.perf_counter() - start) * 1000, 3),
+            "store_dir": None if store_dir is None else os.fspath(store_dir),
+        }
+        results = {
+            couple: self._result(couple, run_id=run_id or uuid4().hex, unmatched=unmatched.get(couple, ()), **about)
+            for couple in couples
+        }
+        if store_dir is not None:
+            for result in results.values():
+                result.save()
+        if self.store.is_kept and len(couples) > 1:
+            self.store.add_ranking(list(results.values()), baseline)
+        elif self.store.is_kept:
+            self.store.add_pairwise_result(results[couples[0]], self._compared)
+        return results
+
+    def _result(self, couple: Couple, **about: Any) -> PairwiseRunResult:
+        """The result of the cases of two variants."""
+        numbers = [number for number in self.order if self.jobs[number].names == couple]
         done = [number for number in numbers if number in self.done_cases]
         return PairwiseRunResult(
             cases=tuple(case for number in done for case in self.done_cases[number]),
             keys=self.keys,
-            variant_a=names[0],
-            variant_b=names[1],
+            variant_a=couple[0],
+            variant_b=couple[1],
             unasked=tuple(dict.fromkeys(self.jobs[at].task_id for at in numbers if at not in self.done_cases)),
             stopped=self.stopped,
             sequential=self.stop_rule is not None,
@@ -406,39 +466,6 @@ class PairwiseRun:
             ),
             **about,
         )
-
-    async def _result(
-        self,
-        names: tuple[str, str],
-        jobs: Sequence[CaseJob],
-        *,
-        run_id: str | None = None,
-        store_dir: Any = None,
-        **about: Any,
-    ) -> PairwiseRunResult:
-        """Compare every case of two variants; the result is saved where that was asked for."""
-        created = utc_now()
-        start = time.perf_counter()
-        await self.grade(jobs)
-        dates = {price_date(getattr(asked, "price", None)) for asked in self._priced}
-        result = self.result(
-            names,
-            self.order,
-            run_id=run_id or uuid4().hex,
-            asked=self.asked,
-            answered=self.answered,
-            cost=self.cost,
-            prices_as_of=tuple(sorted(date for date in dates if date)),
-            duration_ms=round((time.perf_counter() - start) * 1000, 3),
-            created_at=created,
-            store_dir=None if store_dir is None else os.fspath(store_dir),
-            **about,
-        )
-        if store_dir is not None:
-            result.save()
-        if self.store.is_kept:
-            self.store.add_pairwise_result(result, self._compared)
-        return result
 
     # The source of questions
 
@@ -494,9 +521,9 @@ class PairwiseRun:
         """The answer that is known, or else what the judge says now, once it is on the disk."""
         uid = pair.uid
         async with self.store.turn(judge.condition.condition_id, uid):
-            known = self.store.verdict(judge, uid)
-            if known is not None:
-                return known
+            verdict = self.store.verdict(judge, uid)
+            if verdict is not None:
+                return verdict
             self._n_questions += 1
             question = self.store.question(judge, pair, uid, retries, key=self._n_questions)
             answer: asyncio.Future[Recorded] = asyncio.get_running_loop().create_future()
@@ -561,7 +588,6 @@ class PairwiseRun:
                 measures_of(traces[0]),
                 measures_of(traces[1]),
                 failed,
-                _digest([task.inputs, task.reference_outputs]),
                 outcome.preference,
             )
             cases.append(case)
@@ -572,30 +598,30 @@ class PairwiseRun:
     ) -> PairwiseOutcome:
         """What a comparator says now, or has said before."""
         takes = inspect.signature(comparator.compare).parameters
-        given: dict[str, Any] = {"task": task, "trace_a": trace_a, "trace_b": trace_b}
-        given["reference_outputs"] = task.reference_outputs
+        arguments: dict[str, Any] = {"task": task, "trace_a": trace_a, "trace_b": trace_b}
+        arguments["reference_outputs"] = task.reference_outputs
         if "repeat" in takes:
-            given["repeat"] = job.repeat
+            arguments["repeat"] = job.repeat
         if "ask" in takes:
-            return await self._called(comparator, {**given, "ask": self.ask})
+            return await self._called(comparator, {**arguments, "ask": self.ask})
         question = None
         if getattr(comparator, "remember", True):
             question = _question(task, trace_a, trace_b, job.repeat)
-            known = None if question is None else self.store.outcome(comparator.key, question)
-            if known is not None:
-                return known
+            remembered = None if question is None else self.store.outcome(comparator.key, question)
+            if remembered is not None:
+                return remembered
         async with paying(self.budget, f"comparator:{comparator.key}", None) as bill:
-            outcome = await self._called(comparator, given)
+            outcome = await self._called(comparator, arguments)
             bill.cost = outcome.cost
             bill.is_answered = outcome.outcome is not None and outcome.outcome.is_answer
             if question is not None and not outcome.detail.get("raised"):
                 await self.store.add_outcome(comparator.key, question, task.task_id, outcome)
         return outcome
 
-    async def _called(self, comparator: PairwiseComparator, given: Mapping[str, Any]) -> PairwiseOutcome:
+    async def _called(self, comparator: PairwiseComparator, arguments: Mapping[str, Any]) -> PairwiseOutcome:
         """What a comparator says now; whatever is wrong with it is the outcome of this case."""
         try:
-            answer: Any = await comparator.compare(**given)
+            answer: Any = await comparator.compare(**arguments)
             outcome = as_outcome(answer)
             if outcome is None:
                 raise TypeError(f"a comparator must return a PairwiseOutcome, not {answer!r:.80}")
@@ -628,25 +654,10 @@ def _shown(trace: Trace) -> Trace:
 
 
 def _question(task: Task, trace_a: Trace, trace_b: Trace, repeat: int) -> str | None:
-    """A digest of what a comparator is shown, to which its outcome belongs."""
-    shown: list[Any] = [task.task_id, task.input, trace_a.output, trace_b.output]
-    if repeat > 1:
-        shown.append(repeat)
-    besides: dict[str, Any] = {}
-    inputs = {name: value for name, value in task.inputs.items() if name != "input"}
-    if inputs:
-        besides["inputs"] = inputs
-    if task.reference_outputs not in (None, {}):
-        besides["reference"] = task.reference_outputs
-    if trace_a.events or trace_b.events:
-        besides["events"] = [trace.to_dict()["events"] for trace in (trace_a, trace_b)]
-    return _digest([*shown, besides] if besides else shown)
-
-
-def _digest(parts: list[Any]) -> str | None:
-    """A digest by which another run knows the same; None when a part has no lasting name."""
+    """A digest of what a comparator is shown, to which its outcome belongs; None where a part has no lasting name."""
+    shown = [[trace.output, trace.to_dict()["events"]] for trace in (trace_a, trace_b)]
     try:
-        return fingerprint(parts)
+        return fingerprint([task.task_id, task.inputs, task.reference_outputs, repeat, *shown])
     except InputError:
         return None
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ from pairscale.evaluate.result import PairwiseRunResult
 from pairscale.evaluate.tasks import InMemoryTraceSource, Suite, Task, Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.runtime import Question, Recorded
-from pairscale.store.marks import ANSWERS, OUTCOMES, RESULTS, RUNS, TASKS
+from pairscale.store.marks import ANSWERS, OUTCOMES, RESULTS, RUNS, TASKS, VARIANTS
 from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.schema import items, pairs
@@ -92,8 +92,8 @@ class EvaluationStore:
         self._turns: dict[tuple[str, str], asyncio.Lock] = {}
         with store.transaction() as connection:
             self._items = set(connection.execute(select(items.c.item_id)).scalars())
-            found = connection.execute(select(pairs.c.pair_id, pairs.c.custom_id))
-            self._names = {row.pair_id: row.custom_id for row in found}
+            named_pairs = connection.execute(select(pairs.c.pair_id, pairs.c.custom_id))
+            self._names = {row.pair_id: row.custom_id for row in named_pairs}
         self._tasks = {row["task"] for row in store.read_log(TASKS)}
         self._answers: dict[tuple[str, str, int], Trace] = {}
         self._answered: set[tuple[str, str, int]] = set()  # by this call
@@ -163,9 +163,9 @@ class EvaluationStore:
             self._writer.put(Entry(samples=[row]))
         return name
 
-    def add_result(self, log: str, row: Mapping[str, Any], found: Any) -> None:
+    def add_result(self, log: str, row: Mapping[str, Any], lasting: Any) -> None:
         """Write what a run found, to be reported later; once, however often the same is found."""
-        plain = json.loads(json.dumps([row, found], default=str))
+        plain = json.loads(json.dumps([row, lasting], default=str))
         digest = text_hash(json.dumps(plain[1], sort_keys=True))
         last = self._store.read_log(log, last=1)
         if not last or last[0]["digest"] != digest:
@@ -175,8 +175,15 @@ class EvaluationStore:
         """Write the result of a run, and by task and repeat what was compared, by the names of the answers."""
         document = result.to_dict()
         rows = [[*case, one.task_input, one.a, one.b] for case, one in shown.items()]
-        found = {name: value for name, value in document.items() if name not in OF_THE_CALL}
-        self.add_result(RESULTS, {"result": document, "shown": rows}, [found, sorted(rows, key=str)])
+        lasting = {name: value for name, value in document.items() if name not in OF_THE_CALL}
+        self.add_result(RESULTS, {"result": document, "shown": rows}, [lasting, sorted(rows, key=str)])
+
+    def add_ranking(self, results: Sequence[PairwiseRunResult], baseline: str | None) -> None:
+        """Write the results of every two variants of a ranking."""
+        documents = [result.to_dict() for result in results]
+        of_call = OF_THE_CALL | {"variants"}
+        lasting = [{name: value for name, value in one.items() if name not in of_call} for one in documents]
+        self.add_result(VARIANTS, {"results": documents, "baseline": baseline}, lasting)
 
     # Outcomes of comparators that are not judges
 
@@ -187,8 +194,8 @@ class EvaluationStore:
 
     async def add_outcome(self, key: str, question: str, task_id: str, outcome: PairwiseOutcome) -> None:
         """Write what a comparator said."""
-        told = {**asdict(outcome), "outcome": str(outcome.outcome)}
-        row = {"key": key, "question": question, "task_id": task_id, "outcome": told, "at": utc_now()}
+        plain = {**asdict(outcome), "outcome": str(outcome.outcome)}
+        row = {"key": key, "question": question, "task_id": task_id, "outcome": plain, "at": utc_now()}
         await self._writer.write(Entry(rows=[(OUTCOMES, row)]))
         self._outcomes[key, question] = outcome
 
@@ -203,7 +210,7 @@ class EvaluationStore:
 
     def question(self, judge: Judge, pair: JudgePair, uid: str, retries: int, key: int) -> Question:
         """A question to a judge; its texts are written before it is asked."""
-        known = self._known(judge)
+        rows = self._known(judge)
         for item in (pair.first, pair.second):
             self._add_item(item["ID"], item["task_id"], item["text"])
         return Question(
@@ -213,8 +220,8 @@ class EvaluationStore:
             pair.first,
             pair.second,
             key=key,
-            attempt=known.attempts.get(uid, 0) + 1,
-            replaces=uid in known.failed,
+            attempt=rows.attempts.get(uid, 0) + 1,
+            replaces=uid in rows.failed,
             occurrence=pair.occurrence,
             columns={"task_id": pair.first["task_id"]},
             retries=retries,
@@ -222,12 +229,12 @@ class EvaluationStore:
 
     def take(self, question: Question, recorded: Recorded) -> None:
         """Take in the outcome of a question, which is on the disk."""
-        known = self._conditions[question.condition_id]
-        known.attempts[question.uid] = recorded.attempt["attempt"]
+        rows = self._conditions[question.condition_id]
+        rows.attempts[question.uid] = recorded.attempt["attempt"]
         if recorded.verdict.outcome.is_answer:
-            known.answers[question.uid] = recorded.verdict
+            rows.answers[question.uid] = recorded.verdict
         else:
-            known.failed.add(question.uid)
+            rows.failed.add(question.uid)
 
     def _known(self, judge: Judge) -> _KnownRows:
         condition = judge.condition

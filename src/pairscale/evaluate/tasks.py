@@ -32,7 +32,7 @@ class Task:
     Attributes:
         inputs: what the variants are given; ``inputs["input"]`` is the text of the task.
         task_id: its name, unique in a suite; a suite fills in ``task-0000``, ``task-0001`` and so on.
-        reference_outputs: what a good answer is, where somebody knows: a text, or a mapping.
+        reference_outputs: what a good answer is, where that is known: a text, or a mapping.
         tags: kinds that the task is of, for figures by kind.
         metadata: anything else.
 
@@ -282,9 +282,6 @@ def as_words(value: Any) -> str:
 # What a variant did, and where such records lie
 
 
-OUTPUT_NAMES = ("output", "response", "answer", "text")
-"""What the answer is called in a mapping, the first of them before the others."""
-
 _FIGURES: dict[str, type[int] | type[float]] = {"tokens": int, "cost": float, "duration_ms": float}
 
 
@@ -298,7 +295,7 @@ class Trace:
         tokens: how many it took, where that is known.
         cost: in US dollars, where it is known.
         duration_ms: how long it took.
-        exception: what it raised, in words; then there is no answer.
+        exception: what it raised, as a text; then there is no answer.
         metadata: anything else; a judge sees it as columns of the answer. An ``error`` in it is a failure.
 
     Example:
@@ -365,14 +362,14 @@ class Trace:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any], where: str = "a trace") -> Trace:
-        """A trace from a mapping: ``output`` (also called ``response``, ``answer`` or ``text``) and the other fields;
-        what else it holds goes to ``metadata``. Without an output and an exception, nothing was answered.
-        """  # noqa: D205 - the fields belong together
+        """A trace from a mapping: ``output`` and the other fields; what else it holds goes to ``metadata``.
+
+        Without an output and an exception, nothing was answered.
+        """
         rest = dict(row)
-        given = [name for name in OUTPUT_NAMES if name in rest]
-        if not given:
+        if "output" not in rest:
             raise InputError(f"{where} has no 'output', the variant's answer")
-        output = rest.pop(given[0])
+        output = rest.pop("output")
         exception = rest.pop("exception", None)
         if is_missing(exception):
             exception = "no output was recorded" if is_missing(output) else None
@@ -413,8 +410,8 @@ def as_trace(given: Any, where: str = "the answer") -> Trace:
         return Trace.from_dict(given, where)
     if not hasattr(given, "events") or not hasattr(given, "exception"):
         raise InputError(f"{where}: give a text or a Trace, not {type(given).__name__}")
-    said = [event for event in given.events if type(event).__name__ == _ANSWER]
-    output = as_words(getattr(said[-1], "content", None)) if said else ""
+    replies = [event for event in given.events if type(event).__name__ == _ANSWER]
+    output = as_words(getattr(replies[-1], "content", None)) if replies else ""
     duration = getattr(given, "duration_ms", None)
     return Trace(output, tuple(given.events), duration_ms=duration, exception=given.exception)
 
@@ -578,14 +575,14 @@ def matched(
     """The answers of each task, and those that belong to none.
 
     Answers are matched by ``task_id``. Where a side names no task, or A and B share no name, they are matched by what
-    was asked, which is said.
+    was asked, and a notice says so.
 
     Args:
         refs_a: what A has.
         refs_b: what B has.
         tasks: those of a suite; none without one.
         names: of the variants.
-        strict: whether to refuse answers to different questions under the same name; otherwise that is said.
+        strict: whether to refuse answers to different questions under the same name; otherwise a notice names them.
 
     Raises:
         InputError: nothing can be matched.

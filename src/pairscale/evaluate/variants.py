@@ -275,16 +275,20 @@ class ModelVariant:
                     raise JudgeError(error.message) from None
                 marked = {COST_IS_ESTIMATE: True} if lost else {}
                 return Trace(exception=f"{error.code}: {error.message}", cost=lost or None, metadata=marked)
-        told = self._model.known_of(reply, request)
-        cost = lost + (told["cost"] or 0.0) if lost else told["cost"]
-        known = {"tokens": told["total_tokens"], "cost": cost, "duration_ms": round((reply.seconds or 0.0) * 1000, 3)}
-        about: dict[str, Any] = {"model": told["model"], "stop_reason": reply.stop_reason}
-        if lost or told["cost_is_estimate"]:
+        facts = self._model.known_of(reply, request)
+        cost = lost + (facts["cost"] or 0.0) if lost else facts["cost"]
+        figures = {
+            "tokens": facts["total_tokens"],
+            "cost": cost,
+            "duration_ms": round((reply.seconds or 0.0) * 1000, 3),
+        }
+        about: dict[str, Any] = {"model": facts["model"], "stop_reason": reply.stop_reason}
+        if lost or facts["cost_is_estimate"]:
             about[COST_IS_ESTIMATE] = True
         if reply.stop_reason in {"refusal", "content_filter"} or reply.refusal:
-            return Trace(exception=f"{reply.stop_reason}: {reply.refusal or reply.text}", metadata=about, **known)
+            return Trace(exception=f"{reply.stop_reason}: {reply.refusal or reply.text}", metadata=about, **figures)
         self._model.accept(reply, key)
-        return Trace(reply.text, metadata=about, **known)
+        return Trace(reply.text, metadata=about, **figures)
 
 
 _PLACE = re.compile(r"\{(\w+)\}")
@@ -356,10 +360,10 @@ class VariantRunner:
         self._budget = budget
         self._timeout = optional(require_number, timeout, "variant_timeout", above=0)
         self.asked = 0
-        known = Counter(variant.identity for variant in variants.values())
+        times = Counter(variant.identity for variant in variants.values())
         self.identities = {
             # The same function under two names answers for each of them.
-            name: f"{variant.identity}|{name}" if known[variant.identity] > 1 else variant.identity
+            name: f"{variant.identity}|{name}" if times[variant.identity] > 1 else variant.identity
             for name, variant in variants.items()
         }
         store.add_names(self.identities)
@@ -377,14 +381,14 @@ class VariantRunner:
         variant = self._variants[name]
         identity = self.identities[name]
         async with self._store.turn(identity, f"{task.digest}#{repeat}"):
-            known = self._store.answer(identity, task, repeat, self._timeout)
+            remembered = self._store.answer(identity, task, repeat, self._timeout)
             if isinstance(variant, _Recorded):  # it may have changed, and is read again each time
                 trace = await self._answered(variant, task, repeat)
-                if known is None or known.to_dict() != trace.to_dict():
+                if remembered is None or remembered.to_dict() != trace.to_dict():
                     await self._store.add_answer(identity, name, task, repeat, trace)
                 return trace
-            if known is not None:
-                return known
+            if remembered is not None:
+                return remembered
             most = None if self._budget.limit is None else _max_cost(variant, task)
             async with paying(self._budget, identity, most) as bill:
                 self.asked += 1

@@ -1,19 +1,15 @@
-"""What comparisons of two variants and gates found, in plain words, each with what to do next."""
+"""The sentences of comparisons and gates, each with what to do next."""
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree as ET
 
 import numpy as np
-import polars as pl
 
 from pairscale.core.notices import plural
-from pairscale.core.provenance import utc_now
 from pairscale.evaluate.inference.cases import task_means
 from pairscale.evaluate.inference.failures import WAY_WORDS, Failures, agreed_better, ways_to_count
 from pairscale.evaluate.inference.gate import tasks_to_fail
@@ -25,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pairscale.evaluate.gate import GateCriterion, GateResult
-    from pairscale.evaluate.inference.control import ControlledRate, StyleEffect
+    from pairscale.evaluate.inference.control import ControlledRate
     from pairscale.evaluate.inference.gate import GateRule, GateVerdict
     from pairscale.evaluate.inference.win_rate import WinRate
     from pairscale.evaluate.result import PairwiseRunResult
@@ -67,9 +63,8 @@ def verdict_of(run: PairwiseRunResult, key: str) -> str:
         run: the result.
         key: the comparator.
     """
-    rates = {way: deciding_rate(run, key, way) for way in ways_to_count(run.failures)}
-    rate = rates[run.failures]
-    better = {way: better_by(run, key, way) for way, one in rates.items() if one is not None}
+    rate = deciding_rate(run, key)
+    better = better_by_ways(run, key)
     verdict = agreed_better(better, run.failures)
     if rate is None:
         parts = ["nothing is decided, as no case has a winner"]
@@ -114,10 +109,15 @@ def basis_of(run: PairwiseRunResult, key: str) -> str:
     return f"cases with a winner that {run.variant_b} won"
 
 
-def better_by(run: PairwiseRunResult, key: str, way: Failures, level: float = 0.95) -> str | None:
-    """The variant that is shown to be better, when failures count in one way: the interval excludes one half."""
-    rate = deciding_rate(run, key, way, level)
-    if rate is None or rate.rate is None or rate.ci is None:
+def better_by_ways(run: PairwiseRunResult, key: str, level: float = 0.95) -> dict[Failures, str | None]:
+    """By the way to count failures, the variant that is shown to be better; ways without a case are left out."""
+    rates = {way: deciding_rate(run, key, way, level) for way in ways_to_count(run.failures)}
+    return {way: _better(run, key, way, rate) for way, rate in rates.items() if rate is not None}
+
+
+def _better(run: PairwiseRunResult, key: str, way: Failures, rate: WinRate) -> str | None:
+    """The variant whose interval excludes one half."""
+    if rate.rate is None or rate.ci is None:
         return None
     ahead = "b" if rate.rate > 0.5 else "a"
     if run.sequential:
@@ -158,9 +158,9 @@ def _end(share: float) -> str:
 
 def _not_counted(run: PairwiseRunResult, key: str, rate: WinRate | None) -> list[str]:
     """The cases that the verdict does not rest on; failures of variants are said by :func:`failures_words`."""
-    judged = run.frame(key).filter(pl.col("failed").is_null() | (pl.col("outcome") != "error"))["outcome"]
+    kinds = [str(case.outcome) for case in run.of(key) if case.failed is None or str(case.outcome) != "error"]
     used = () if rate is None else rate.used
-    counts = {kind: int((judged == kind).sum()) for kind in _MEANING if kind not in used}
+    counts = {kind: kinds.count(kind) for kind in _MEANING if kind not in used}
     words = ", ".join(f"{plural(n, kind)}{_MEANING[kind]}" for kind, n in counts.items() if n)
     return [f"not counted: {words}"] if words else []
 
@@ -227,15 +227,6 @@ def failures_words(run: PairwiseRunResult, key: str) -> str:
     return f"{' and '.join(failed)} ({_COUNTED[run.failures]})" if failed else ""
 
 
-def bounds_lines(run: PairwiseRunResult, key: str) -> list[str]:
-    """The bounds of B's win rate over all ways to count failures; nothing where no variant failed."""
-    lower, upper = run.bounds(key)
-    if lower is None or upper is None or not any(run.failed_cases(key).values()):
-        return []
-    ends = f"{lower * 100:.1f}" if lower == upper else f"{lower * 100:.1f} to {upper * 100:.1f}"
-    return [f"win rate of {run.variant_b} {ends} % over all ways to count failures"]
-
-
 # The summary of a comparison
 
 
@@ -250,8 +241,8 @@ def asked_words(run: PairwiseRunResult) -> str:
 def variant_lines(run: PairwiseRunResult) -> list[str]:
     """What the answers of each variant took, one line each."""
     return [
-        f"{run.names[one.side]}: " + ", ".join(f"{what} {value}" for what, value in one.words().items())
-        for one in run.variants
+        f"{run.names[figures.side]}: " + ", ".join(f"{what} {value}" for what, value in figures.words().items())
+        for figures in run.variants
     ]
 
 
@@ -259,10 +250,10 @@ def summary_of(run: PairwiseRunResult) -> str:
     """All figures of a run on a few lines."""
     lines = [f"{run.variant_b} (B) against {run.variant_a} (A), {run.n_cases:,} cases, run {run.run_id}"]
     for key in run.keys:
-        told = [str(run.win_rate(key)), run.verdict(key), *graded_words(run, key), *bounds_lines(run, key)]
+        about_key = [str(run.win_rate(key)), run.verdict(key), *graded_words(run, key)]
         if run.control:
-            told += controlled_lines(run.controlled(key), run.variant_b)
-        lines += [f"{key}: {words}" for words in told]
+            about_key += controlled_lines(run.controlled(key), run.variant_b)
+        lines += [f"{key}: {words}" for words in about_key]
     agreements = [(x, y, run.agreement(x, y)) for x, y in combinations(run.keys, 2)]
     lines += [f"{x} and {y} {agreement}" for x, y, agreement in agreements if agreement.n]
     return "\n  ".join([*lines, *variant_lines(run)])
@@ -281,41 +272,24 @@ def graded_words(run: PairwiseRunResult, key: str) -> list[str]:
     return [*lines, few] if few in mean.notices else lines
 
 
-def controlled_lines(found: ControlledRate, name: str) -> list[str]:
-    """A rate with styles taken out, what each style is worth, and what to be careful with, in lines.
+def controlled_lines(controlled: ControlledRate, name: str) -> list[str]:
+    """A rate with styles taken out, and what to be careful with, in lines.
 
     Args:
-        found: the rate.
+        controlled: the rate.
         name: what B is called.
     """
-    lines = []
-    if found.rate is not None and found.differing:
-        ends = ""
-        if found.ci is not None:
-            ends = (
-                f" ({found.level * 100:g} % confidence interval {found.ci[0] * 100:.0f} to {found.ci[1] * 100:.0f} %)"
-            )
-        at = f"at equal {', '.join(found.differing)}"
-        lines.append(f"{at}: {name} wins {found.rate * 100:.0f} %{ends}, as it is {percent(found.raw_rate)}")
-        lines += [
-            f"effect of {effect.name}: {effect_words(effect)}; nearly equal in {effect.overlap:,} of {found.n:,} cases"
-            for effect in found.effects
-            if effect.differing
-        ]
-    return [*lines, *(f"note: {notice}" for notice in found.notices)]
-
-
-def effect_words(effect: StyleEffect) -> str:
-    """What a style is worth, as the chance of an answer that is as good and has far more of it."""
+    notes = [f"note: {notice}" for notice in controlled.notices]
+    if controlled.rate is None or not controlled.differing:
+        return notes
     ends = ""
-    if effect.ci is not None:
-        ends = f" (95 % confidence interval {_chance(effect.ci[0]):.0f} to {_chance(effect.ci[1]):.0f} %)"
-    return f"of two equally good answers, the one with far more of it wins {_chance(effect.effect):.0f} %{ends}"
-
-
-def _chance(logit: float) -> float:
-    """The chance in per cent that belongs to a logit."""
-    return 50 * (1 + math.tanh(logit / 2))
+    if controlled.ci is not None:
+        lower, upper = controlled.ci
+        ends = f" ({controlled.level * 100:g} % confidence interval {lower * 100:.0f} to {upper * 100:.0f} %)"
+    styles = f"at equal {', '.join(controlled.differing)}"
+    near = f"nearly equal in {controlled.overlap:,} of {plural(controlled.n, 'case')}"
+    rates = f"{name} wins {controlled.rate * 100:.0f} %{ends}, as it is {percent(controlled.raw_rate)}"
+    return [f"{styles}: {rates}; {near}", *notes]
 
 
 # The verdict of a gate
@@ -334,7 +308,7 @@ _VERDICTS: dict[GateVerdict, str] = {
 """The verdicts, behind "B is"."""
 
 _SHOWN = 5  # tasks that are named
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_SHOWN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKDOWN = re.compile(r"([\\`*_\[\]#!|<>&~$])|^(?:(\d+)([.)])|([-+=]))")
 
 
@@ -342,15 +316,13 @@ def gate_line(gate: GateResult) -> str:
     """Whether a gate passed, and why, in one line."""
     if gate.problem is not None:
         return f"the gate could not run: {gate.problem}"
-    if not gate.criteria:
-        return f"nothing was compared; the baseline is there: {gate.baseline}"
     state = "nothing was tested" if gate.exit_code == 4 else f"the gate {STATES[gate.exit_code]}"
     keys = [f"{one.key}: " if len(gate.criteria) > 1 else "" for one in gate.criteria]
     return "; ".join([state, *(f"{key}{one.sentence}" for key, one in zip(keys, gate.criteria, strict=True))])
 
 
 def too_few_tasks(tasks: int, rule: GateRule, b: str, *, fixed: bool) -> str | None:
-    """Why a gate over so many tasks cannot fail; None when it can.
+    """Why a gate over this number of tasks cannot fail; None when it can.
 
     Args:
         tasks: how many have an outcome.
@@ -382,67 +354,64 @@ def cannot_tell(flips: Sequence[float] | None) -> str:
     return f"{start}: its winner changed with the order in {sum(flips):.0f} of {plural(len(flips), 'case')}"
 
 
-def gate_sentence(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> str:
+def gate_sentence(criterion: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> str:
     """The verdict of a criterion in a sentence.
 
     Args:
-        found: the verdict and its figures.
+        criterion: the verdict and its figures.
         run: the result, for names.
         rule: the margin, and what was asked.
     """
     b = run.variant_b
-    if found.rate is None:
-        return f"nothing is known of {b} and {run.variant_a}: no case was answered"
-    verdict = f"{b} is {_VERDICTS[found.verdict]}"
-    if _disagree(found):
-        ways = [f"{_VERDICTS[one]} if {WAY_WORDS[way]}" for way, one in found.by_failures.items()]
+    verdict = f"{b} is {_VERDICTS[criterion.verdict]}"
+    if _disagree(criterion):
+        ways = [f"{_VERDICTS[one]} if {WAY_WORDS[way]}" for way, one in criterion.by_failures.items()]
         verdict = f"it depends on how failures count: {b} is {', but '.join(ways)}"
     verdict = verdict.replace("{a}", run.variant_a)
-    if found.untested is not None:
-        verdict += f", as {found.untested}"
-    ties = ", ties as half" if found.ties else ""
-    if any(case.repeat > 1 for case in run.of(found.key)):
+    if criterion.untested is not None:
+        verdict += f", as {criterion.untested}"
+    ties = ", ties as half" if criterion.ties else ""
+    if any(case.repeat > 1 for case in run.of(criterion.key)):
         ties += ", every task counting once"
-    sure = f"{found.level * 100:.4g} % confidence interval {percent(found.lower)} to {percent(found.upper)}"
-    text = f"{verdict}: it won {percent(found.rate)} of {plural(found.n, 'case')}{ties} ({sure})"
-    if found.verdict in {"equivalent", "not-worse"}:
+    sure = f"{criterion.level * 100:.4g} % confidence interval {percent(criterion.lower)} to {percent(criterion.upper)}"
+    text = f"{verdict}: it won {percent(criterion.rate)} of {plural(criterion.n, 'case')}{ties} ({sure})"
+    if criterion.verdict in {"equivalent", "not-worse"}:
         text += f", and you allow down to {share_words(0.5 - rule.margin)}"
     return text
 
 
-def gate_advice(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> str:
+def gate_advice(criterion: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> str:
     """What to do next."""
     b = run.variant_b
     again = "and run the gate again"
-    is_open = found.verdict in {"untested", "inconclusive"}
-    cannot_tell = found.can_tell is False
+    is_open = criterion.verdict in {"untested", "inconclusive"}
+    cannot_tell = criterion.can_tell is False
     many = ""
-    if found.cases_needed is not None and found.cases_needed > found.n:
-        many = f" (about {found.cases_needed:,} in all show that {b} is not worse, if it is as good)"
-    lost = ", ".join(found.lost[:_SHOWN]) + (" and others" if found.losses > _SHOWN else "")
+    if criterion.cases_needed is not None and criterion.cases_needed > criterion.n:
+        many = f" (about {criterion.cases_needed:,} in all show that {b} is not worse, if it is as good)"
+    lost = ", ".join(criterion.lost[:_SHOWN]) + (" and others" if criterion.losses > _SHOWN else "")
     advice = {
-        f"look at why the judge did not answer, {again}": found.rate is None,
         _RAISE_COST: is_open and run.stopped == "max_cost",
         "the gate stopped when another criterion had failed; see that one": is_open
         and run.stopped == "decided"
         and len(run.keys) > 1,
         f"name a better judge, or show by `card=` or `planted=` that this one can tell, {again}": cannot_tell,
-        f"{_look_at_failures(run, found.key)}, {again}": _disagree(found),
-        _same_answers(run): is_open and are_identical(run, found.key),
+        f"{_look_at_failures(run, criterion.key)}, {again}": _disagree(criterion),
+        _same_answers(run): is_open and are_identical(run, criterion.key),
         f"add tasks{many}, or allow a larger margin than {share_words(rule.margin)}, {again}": is_open,
-        f"read the tasks that {b} lost ({lost}), improve {b}, {again}": found.verdict == "worse",
-        f"add tasks to show that {b} is better, or fail only if it is worse": found.failed,
+        f"read the tasks that {b} lost ({lost}), improve {b}, {again}": criterion.verdict == "worse",
+        f"add tasks to show that {b} is better, or fail only if it is worse": criterion.failed,
         f"{b} can take the place of {run.variant_a}": True,
     }
     return next(words for words, holds in advice.items() if holds)
 
 
-def _disagree(found: GateCriterion) -> bool:
+def _disagree(criterion: GateCriterion) -> bool:
     """Whether the way to count failures decides whether there is a verdict."""
-    return found.verdict == "inconclusive" and any(one != "inconclusive" for one in found.by_failures.values())
+    return criterion.verdict == "inconclusive" and any(one != "inconclusive" for one in criterion.by_failures.values())
 
 
-# The reports of a gate
+# The summary of a gate
 
 
 def gate_markdown(gate: GateResult) -> str:
@@ -459,12 +428,13 @@ def gate_markdown(gate: GateResult) -> str:
         f"| criterion | verdict | wins of {b} | confidence interval | cases |",
         "| --- | --- | ---: | ---: | ---: |",
     ]
-    for one in gate.criteria:
-        mark = "**" if one.failed or one.verdict == "untested" else ""
-        ends = f"{percent(one.lower)} to {percent(one.upper)}"
-        figures = f"{mark}{one.verdict}{mark} | {percent(one.rate)} | {ends} | {one.n:,}"
-        lines.append(f"| {_escaped(one.key)} | {figures} |")
-    lines += [f"\n{_escaped(_capital(one.sentence))}. {_escaped(_capital(one.advice))}." for one in gate.criteria]
+    for criterion in gate.criteria:
+        mark = "**" if criterion.failed or criterion.verdict == "untested" else ""
+        ends = f"{percent(criterion.lower)} to {percent(criterion.upper)}"
+        figures = f"{mark}{criterion.verdict}{mark} | {percent(criterion.rate)} | {ends} | {criterion.n:,}"
+        lines.append(f"| {_escaped(criterion.key)} | {figures} |")
+    for criterion in gate.criteria:
+        lines.append(f"\n{_escaped(_capital(criterion.sentence))}. {_escaped(_capital(criterion.advice))}.")
     facts = [
         f"fails if {', '.join(gate.fail_if)}",
         f"margin {share_words(gate.margin)}",
@@ -477,49 +447,9 @@ def gate_markdown(gate: GateResult) -> str:
 
 def _escaped(text: str) -> str:
     """A text that Markdown shows as it is."""
-    return _MARKDOWN.sub(
-        lambda found: f"{found[2] or ''}\\{found[1] or found[3] or found[4]}", _xml(" ".join(text.split()))
-    )
+    shown = _NOT_SHOWN.sub("\N{REPLACEMENT CHARACTER}", " ".join(text.split()))
+    return _MARKDOWN.sub(lambda found: f"{found[2] or ''}\\{found[1] or found[3] or found[4]}", shown)
 
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def gate_junit(gate: GateResult) -> str:
-    """The result of a gate as JUnit XML: one test case per criterion.
-
-    A verdict that the gate fails on is a ``failure``, and ``untested`` is an ``error``; a gate that could not run is an
-    ``error`` in every test case.
-    """
-    rows = [_junit_row(criterion) for criterion in gate.criteria] or [("gate", "", "", "")]
-    if gate.problem is not None:
-        rows = [(name, "error", "could-not-run", gate.problem) for name, *_ in rows]
-    suites = ET.Element("testsuites")
-    about = {"name": "pairscale gate", "id": "0", "package": "pairscale", "hostname": "localhost", "time": "0"}
-    kinds = [kind for _, kind, _, _ in rows]
-    counts = {"tests": len(rows), "failures": kinds.count("failure"), "errors": kinds.count("error")}
-    about |= {name: str(n) for name, n in counts.items()}
-    suite = ET.SubElement(suites, "testsuite", about, timestamp=utc_now()[:19])
-    ET.SubElement(suite, "properties")
-    for name, kind, why, text in rows:
-        case = ET.SubElement(suite, "testcase", {"name": _xml(name), "classname": "pairscale.gate", "time": "0"})
-        if kind:
-            ET.SubElement(case, kind, {"message": _xml(text.partition("\n")[0]), "type": why}).text = _xml(text)
-    ET.SubElement(suite, "system-out").text = _xml(str(gate))
-    ET.SubElement(suite, "system-err")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
-
-
-def _junit_row(criterion: GateCriterion) -> tuple[str, str, str, str]:
-    """The name of a test case; what went wrong, if anything: a kind, a type and a text."""
-    if not criterion.failed and criterion.verdict != "untested":
-        return criterion.key, "", "", ""
-    kind = "failure" if criterion.failed else "error"
-    lost = "".join(f"\nlost: {task}" for task in criterion.lost)
-    return criterion.key, kind, criterion.verdict, f"{criterion.sentence}\n{_capital(criterion.advice)}.{lost}"
-
-
-def _xml(text: str) -> str:
-    """A text without what XML cannot hold."""
-    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -1,7 +1,7 @@
 """What a model's reply says: which of the two, how surely, or why it says neither.
 
-The tag must stand there once, or several times with the same answer. White space and case do not matter. A tag that
-stands there because the reply quotes one of the samples is no answer.
+The tag must occur once, or several times with the same answer. White space and case do not matter. A tag that the reply
+quotes from one of the samples is no answer.
 
 Texts are data, and never altered. When one of them holds a tag of the prompt (its block's, or the answer's) or the line
 that the template puts before or behind a text, the blocks of this prompt are named by a digest of both texts as well.
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from pairscale.core.options import shown
 from pairscale.core.prompts import build_prompt
 from pairscale.core.provenance import text_hash
 from pairscale.providers.base import CHOICE_KEY
@@ -44,7 +45,7 @@ class ParsedAnswer:
     Attributes:
         position: 1 or 2; None when it says neither.
         code: why not, one of the error codes.
-        reason: the same in words.
+        reason: the same for a message.
         tie: whether it says that neither is better, where that is an answer.
     """
 
@@ -180,13 +181,12 @@ _LONGEST_REFUSAL = 600
 
 
 def declines(text: str) -> bool:
-    """Whether a reply without an answer begins as models do that decline in words."""
+    """Whether a reply without an answer begins like those of models that decline."""
     return len(text) <= _LONGEST_REFUSAL and _DECLINES.match(text.replace("’", "'")) is not None
 
 
 def _start(text: str) -> str:
-    words = " ".join(text.split())
-    return repr(words[:120] + ("…" if len(words) > 120 else ""))
+    return shown(" ".join(text.split()))
 
 
 # Fences around texts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -43,7 +43,6 @@ class JudgePair:
     is_swapped: bool = False
 
 
-_ANSWERS = frozenset({Outcome.WIN, Outcome.TIE, Outcome.FLIP})
 _UNPAID = frozenset({"http_error", "rate_limited", "judge_error"})
 """Error codes of a question that nobody answered, so that nothing is paid for it."""
 
@@ -64,7 +63,7 @@ class Verdict:
         object_type: the kind of reply, as the provider names it.
         status_code: of HTTP, where there was HTTP.
         error_code: one of :data:`pairscale.core.comparisons.ERROR_CODES`, for an abstention or an error.
-        error_message: the reason in words.
+        error_message: the reason.
         failure: for an abstention or an error, ``transient`` (asking again makes sense), ``question`` (this question
             cannot be answered) or ``judge`` (no question can be answered); None for an answer.
         retry_after: seconds that the judge asks to wait before that.
@@ -77,7 +76,7 @@ class Verdict:
         cost: in US dollars, where it is known.
         cost_is_estimate: whether ``cost`` is what the question may have cost at most, as the reply does not say.
         cached: whether this is an answer of before, from the answer cache; it costs nothing.
-        saved: US dollars that asking would have cost, where the answer is such a one and that is known.
+        saved: US dollars that asking would have cost, for an answer from the cache whose price is known.
         prompt_hash: SHA-256 of the prompt.
         request: what was sent, for the run file.
         raw_response: what came back, for the run file.
@@ -123,7 +122,7 @@ class Verdict:
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):  # some servers name their models by numbers
                 object.__setattr__(self, name, str(value))
-        if self.outcome in _ANSWERS:
+        if self.outcome in (Outcome.WIN, Outcome.TIE, Outcome.FLIP):
             is_sound = self.error_code is None and self.failure is None
         else:
             object.__setattr__(self, "failure", self.failure or "question")
@@ -247,3 +246,47 @@ class FreeJudge:
     def max_cost_of(self, pair: JudgePair) -> float:  # noqa: ARG002 - every judge is asked alike
         """Nothing: this judge costs no money."""
         return 0.0
+
+
+PANEL_OF = "panel of "
+"""How the name of a panel begins; the names of its members follow, with commas."""
+
+_WARNINGS = {
+    "lexical": "lexical is the embedded baseline, which counts surface features and does not understand texts",
+    "simulated": "simulated answers are drawn at random from a known truth, and no text is read",
+}
+
+
+def is_judge(name: str) -> bool:
+    """Whether a name is that of a judge who is no person, such as ``lexical`` or ``openai:gpt-5.1``."""
+    from pairscale.providers.catalog import PROVIDERS
+
+    return name in _WARNINGS or (":" in name and name.partition(":")[0] in PROVIDERS)
+
+
+def judged_by(names: Iterable[str | None]) -> str:
+    """The names of judges, joined for a sentence.
+
+    Example:
+        >>> judged_by(["lexical", "openai:gpt-5.1", "lexical"])
+        'lexical and openai:gpt-5.1'
+    """
+    different = list(dict.fromkeys(name for name in names if name))
+    return " and ".join(filter(None, [", ".join(different[:-1]), *different[-1:]]))
+
+
+def no_grading(names: Iterable[str | None]) -> str:
+    """What to say where the embedded baseline or a simulated judge has judged; nothing for other judges.
+
+    Args:
+        names: the judges, as a run calls them (``lexical``) or as the user does (``simulated:theta_true``); of a panel,
+            every member counts.
+
+    Example:
+        >>> no_grading(["openai:gpt-5.1"])
+        ''
+    """
+    members = [member.strip() for name in names if name for member in name.removeprefix(PANEL_OF).split(",")]
+    kinds = {member.partition(":")[0].partition(" (")[0] for member in members}
+    warnings = [warning for kind, warning in _WARNINGS.items() if kind in kinds]
+    return f"Not for grading: {'; '.join(warnings)}." if warnings else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pairscale.core.errors import InputError
@@ -12,7 +11,6 @@ from pairscale.core.traits import Trait
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.judges.llm import LLMJudge, unanswered
 from pairscale.judges.orders import BothOrders, swapped, unwrapped
-from pairscale.providers.base import ReplyError
 from pairscale.providers.batches import batch_format
 from pairscale.providers.client import ProviderError
 
@@ -37,18 +35,17 @@ def with_batch_cost(judge: BatchJudge, asked: JudgePair, verdict: Verdict) -> Ve
     return verdict.with_cost_at_most(judge.request_cost(judge.request(asked), batch=True))
 
 
-def restored(description: Mapping[str, Any], api_key: str | None = None, base_url: str | None = None) -> BatchJudge:
+def restored(description: Mapping[str, Any], api_key: str | None = None) -> BatchJudge:
     """The judge of a description.
 
     Args:
         description: as :meth:`LLMJudge.describe` gave it.
         api_key: the key; by default that of the environment.
-        base_url: where the provider is now, when it has moved.
     """
     known = dict(description)
     both_orders = known.pop("both_orders", False)
     known |= known.pop("settings")
-    known |= {"trait": Trait(**known["trait"]), "base_url": base_url or known["base_url"], "api_key": api_key}
+    known |= {"trait": Trait(**known["trait"]), "api_key": api_key}
     judge = LLMJudge(**known)
     return BothOrders(judge) if both_orders else judge
 
@@ -70,38 +67,28 @@ def verdict_of(judge: BatchJudge, pair: JudgePair, line: Line, *, turned: bool =
     """
     asked = swapped(pair) if turned else pair
     request = judge.request(asked)
-    prompt_hash = text_hash(request.prompt)
     call = judge.client.prepared(request)
-    error = line.error
-    status = line.status
     if line.kind == "succeeded":
         try:
-            reply = replace(judge.client.provider.reply(call, line.body), call=call, status=status or 200)
-            verdict: Verdict = judge.read(reply, asked, request, batch=True)
-        except ReplyError as problem:
-            status = problem.status
-            error = str(problem)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as problem:
-            words = f"the reply is not one of {judge.provider} ({type(problem).__name__}: {problem})"
-            unread = ProviderError("parse_error", words, status=status, failure="transient")
-            return with_batch_cost(judge, asked, _without_keys(judge, unread, line, prompt_hash))
+            reply = judge.client.read(call, line.body, line.status or 200, {})
+        except ProviderError as error:
+            refused = error
         else:
+            verdict: Verdict = judge.read(reply, asked, request, batch=True)
             return verdict
-    refused = judge.client.refused(status, {}, line.body)
-    refused.message = error or "there is no answer"
+    else:
+        refused = judge.client.refused(line.status, {}, line.body)
+        refused.message = line.error or "there is no answer"
     refused.retry_after = None
     if line.kind in _ENDED:
         refused.code = _ENDED[line.kind]
         refused.failure = "transient"
-    return _without_keys(judge, refused, line, prompt_hash)
+    # A file of results may hold anything.
+    refused.message = judge.client.redactor.text(refused.message)[:2000]
+    refused.raw = judge.client.redactor.value(line.body)
+    verdict = unanswered(refused, prompt_hash=text_hash(request.prompt))
+    return with_batch_cost(judge, asked, verdict) if refused.may_cost else verdict
 
 
 _ENDED = {"expired": "timeout", "cancelled": "cancelled"}
 """The error codes of requests that ended with their batch, and are asked again."""
-
-
-def _without_keys(judge: BatchJudge, error: ProviderError, line: Line, prompt_hash: str) -> Verdict:
-    """The verdict of a failure; a file of results may hold anything."""
-    error.message = judge.client.redactor.text(error.message)[:2000]
-    error.raw = judge.client.redactor.value(line.body)
-    return unanswered(error, prompt_hash=prompt_hash)

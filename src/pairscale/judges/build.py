@@ -73,14 +73,16 @@ def make_judge(
     trait = None if trait is None else as_trait(trait)
     settings = dict(optional(require_mapping, judge_args, "judge_args") or {})
     call_args = optional(require_mapping, judge_call_args, "judge_call_args") or {}
-    prompt = None if template is None else template_from(template)
     if isinstance(judge, str):
         judge, own = own_settings(judge)
         settings |= own
+        if _is_model(judge):
+            return make_llm_judge(*split_model(judge), trait or trait_description(), template, settings | call_args)
+    prompt = None if template is None else template_from(template)
     both_orders = require_flag(settings.pop("both_orders", False), "both_orders")
     made = None
     if isinstance(judge, str):
-        made = _provided(judge, trait, prompt, {**settings, **call_args})
+        made = _embedded(judge, trait, prompt, settings | call_args)
     if made is None:
         if isinstance(judge, str):
             module, _, name = judge.partition(":")
@@ -95,17 +97,11 @@ def make_judge(
     return BothOrders(made) if both_orders else made
 
 
-def _provided(
+def _embedded(
     judge: str, trait: Trait | None, prompt: tuple[str, str] | None, settings: dict[str, Any]
 ) -> Judge | None:
-    """A provider's model or an embedded judge; None for the name of something else."""
+    """A judge that comes with pairscale; None for the name of something else."""
     kind, _, rest = judge.partition(":")
-    if kind not in EMBEDDED and kind in PROVIDERS:  # to ask for a provider reads what is installed
-        from pairscale.judges.llm import LLMJudge
-
-        provider, model = split_model(judge)
-        template_id, text = prompt or template_from("default")
-        return LLMJudge(provider, model, trait or trait_description(), text, template_id, **settings)
     make: Callable[..., Judge]
     subject: Any
     if judge == "lexical":
@@ -170,8 +166,6 @@ def judge_with(
     members: Any = split_panel(judge) if isinstance(judge, str) else judge
     if not isinstance(members, list | tuple):
         members = [judge]
-    if not members:
-        raise InputError("judge is an empty list; name one judge or more")
     of_models = {"base_url": base_url, "cache": cache, "price": price}
     given = {name: value for name, value in of_models.items() if value is not None}
     made = []
@@ -189,7 +183,8 @@ def judge_with(
 
 
 def _is_model(judge: object) -> bool:
-    return isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS
+    kind = judge.partition(":")[0] if isinstance(judge, str) else ""
+    return kind not in EMBEDDED and kind in PROVIDERS  # to ask for a provider reads what is installed
 
 
 def want_probability(judge: object, settings: dict[str, Any]) -> None:
@@ -213,9 +208,6 @@ def make_llm_judge(
     model: str | None,
     trait: Trait,
     template: str | None = None,
-    *,
-    endpoint: str | None = None,
-    api_key: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
     kind: type[LLMJudge] | None = None,
 ) -> BatchJudge:
@@ -226,9 +218,7 @@ def make_llm_judge(
         model: The model's name.
         trait: What to judge.
         template: A template's name, file or text; the default template if None.
-        endpoint: OpenAI's endpoint, ``chat.completions`` or ``responses``; None chooses by the model.
-        api_key: The key; by default that of the environment.
-        judge_args: Further settings of :class:`LLMJudge`, and ``both_orders``.
+        judge_args: Settings of :class:`LLMJudge`, and ``both_orders``.
         kind: A subclass of :class:`LLMJudge` to make.
 
     Raises:
@@ -236,12 +226,10 @@ def make_llm_judge(
     """
     from pairscale.judges.llm import LLMJudge
 
-    if model is None:
-        raise InputError(f"name a model of {backend}")
     template_id, text = template_from(template or "default")
-    settings = {**(judge_args or {}), "endpoint": endpoint, "api_key": api_key or (judge_args or {}).get("api_key")}
+    settings = dict(judge_args or {})
     both_orders = require_flag(settings.pop("both_orders", False), "both_orders")
-    judge = (kind or LLMJudge)(backend, model, trait, text, template_id, **settings)
+    judge = (kind or LLMJudge)(backend, model or "", trait, text, template_id, **settings)
     return BothOrders(judge) if both_orders else judge
 
 
@@ -252,17 +240,15 @@ def _called(
     settings: dict[str, Any],
 ) -> FunctionJudge:
     name = settings.pop("name", None)
-    offered: dict[str, Any] = {}
     label = None
     template_id = None
+    taken: dict[str, str] = {}
     if trait is not None:
-        offered |= {"trait_name": trait.name, "trait_description": trait.description}
         label = trait.key or trait.name
-    if prompt is not None:
-        offered["prompt_template"] = prompt[1]
-        if takes(function, "prompt_template"):
-            template_id = prompt[0]
-    taken = {key: value for key, value in offered.items() if takes(function, key)}
+        words = {"trait_name": trait.name, "trait_description": trait.description}
+        taken |= {key: value for key, value in words.items() if takes(function, key)}
+    if prompt is not None and takes(function, "prompt_template"):
+        template_id, taken["prompt_template"] = prompt
     return FunctionJudge(function, name, label, template_id, taken | settings)
 
 
@@ -282,11 +268,11 @@ def imported(module: str, name: str, text: str, what: str = "judge") -> Callable
     if module and name:
         try:
             found = importlib.import_module(module.removesuffix(".py"))
-        except ModuleNotFoundError as error:
-            if error.name is None or not module.startswith(error.name):
-                raise InputError(f"{what} {text!r}: {module} needs {error.name}, which is not installed") from None
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a user's module raises, it cannot be used
-            raise InputError(f"{what} {text!r}: {module} cannot be imported: {type(error).__name__}: {error}") from None
+            missing = getattr(error, "name", None)  # the module itself, or one that it needs
+            if not (isinstance(error, ModuleNotFoundError) and missing and module.startswith(missing)):
+                words = f"{type(error).__name__}: {error}"
+                raise InputError(f"{what} {text!r}: {module} cannot be imported: {words}") from None
     function = getattr(found, name, None)
     if not callable(function) and not (what == "judge" and isinstance(function, Judge)):
         where = f": no module {module!r} here has a function {name!r}" if name else ""

@@ -103,10 +103,9 @@ class FunctionJudge:
                 if inspect.isawaitable(answer):
                     answer = await answer
             return _verdict(answer, pair)
-        except TimeoutError as error:
-            return Verdict.fail("timeout", words_of(error), failure="transient")
-        except ConnectionError as error:
-            return Verdict.fail("http_error", words_of(error), failure="transient")
+        except (TimeoutError, ConnectionError) as error:
+            code = "timeout" if isinstance(error, TimeoutError) else "http_error"
+            return Verdict.fail(code, words_of(error), failure="transient")
         except BaseException as error:  # whatever a user's code raises is the outcome of this pair
             if ends_run(error):
                 raise
@@ -146,7 +145,7 @@ def ends_run(error: BaseException) -> bool:
 
 
 def raised(error: BaseException) -> str:
-    """An exception of the user's code in words, with the file and the line where it was raised."""
+    """The message for an exception of the user's code, with the file and the line where it was raised."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if not frame.filename.startswith((_PACKAGE, "<string>")):  # neither ours nor generated code
             return f"{words_of(error)} ({Path(frame.filename).name}:{frame.lineno})"
@@ -222,7 +221,7 @@ def takes(function: Callable[..., Any], name: str) -> bool:
 async def in_thread(call: Callable[[], Any]) -> Any:
     """Run a call that may block in a thread that is not waited for: Ctrl-C ends a run at once, whatever is open."""
     outcome: Future[Any] = Future()
-    outcome.set_running_or_notify_cancel()  # so that it takes a result, also when no one waits any more
+    outcome.set_running_or_notify_cancel()  # so that it takes a result even if nothing waits for it any more
 
     def target() -> None:
         try:
@@ -252,7 +251,7 @@ def _source(function: Any) -> str | None:
 
 
 def words_of(error: BaseException) -> str:
-    """An exception of the user's code in words: its kind, and what it says, without keys."""
+    """The message for an exception of the user's code: its kind, and what it says, without keys."""
     from pairscale.providers.keys import Redactor
 
     said = str(error)

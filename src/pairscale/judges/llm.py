@@ -157,7 +157,7 @@ class Model:
         return self.cost_of_bytes(len(sent), 1, batch=batch)
 
     def cost_of_bytes(self, n_bytes: int, n_requests: int, *, batch: bool) -> float | None:
-        """What requests of so many bytes may cost, on the safe side; None when the price is not known."""
+        """What requests of ``n_bytes`` in all may cost, on the safe side; None when the price is not known."""
         prompt = n_bytes // _FEWEST_BYTES_PER_TOKEN + 100 * n_requests
         answers = n_requests * (self._request.get("max_tokens") or _USUAL_ANSWER_TOKENS)
         return cost_of(Usage(prompt=prompt, completion=answers), self.price, batch=batch)
@@ -187,11 +187,10 @@ class Model:
             kept = self._cache.find(key)
             if kept is None:
                 return None
-            call = self.client.prepared(request)
-            reply = self.client.provider.reply(call, kept.body)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError):  # of another version: asked again
+            reply = self.client.read(self.client.prepared(request), kept.body, kept.status, {}, 0.0)
+        except (ProviderError, ValueError):  # of another version: asked again
             return None
-        return replace(reply, call=call, status=kept.status, seconds=0.0, first_asked=kept.asked_at)
+        return replace(reply, first_asked=kept.asked_at)
 
     async def ask(self, request: LLMRequest) -> Reply:
         """Ask once.
@@ -215,9 +214,7 @@ class Model:
                 notice(f"{self.provider}:{self.model}: answers of earlier runs are used again; cache=False asks again")
             self._has_told_of_reuse = True
             return
-        sent = {} if reply.call is None else reply.call.body
-        if self._keeps_all or is_deterministic(sent):  # the model may have refused a temperature
-            self._cache.keep(key, reply.raw, reply.status or 200)
+        self._cache.keep(key, reply.raw, reply.status or 200)
 
     def known_of(self, reply: Reply, request: LLMRequest, *, batch: bool = False) -> dict[str, Any]:
         """What a reply says, under the names that a verdict has for it; without keys and texts.
@@ -249,8 +246,6 @@ class Model:
             "request": self.client.redactor.value(sent),
             "raw_response": reply.raw,
         }
-        if not reply.text and reply.stop_reason == "refusal":
-            known["content"] = reply.refusal or ""
         if reply.first_asked is not None:  # nothing is sent now, so that there is no status, and no cost
             known["request"]["from_cache_of"] = reply.first_asked
             return known | {"saved": known["cost"], "cost": 0.0, "cached": True}

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pairscale.core.comparisons import PANEL, Condition, panel_member
 from pairscale.core.errors import InputError
 from pairscale.core.tables import listed
-from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
-from pairscale.judges.names import PANEL_OF
+from pairscale.judges.base import PANEL_OF, Judge, JudgePair, Verdict, judge_member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,24 +48,23 @@ class PanelJudge:
         template = _common([one.template_id for one in own])
         return Condition(f"{PANEL_OF}{', '.join(self.names)}", PANEL, None, trait, template, settings)
 
-    def _index(self, first: str, second: str) -> int:
-        return panel_member(first, second, len(self.members))
-
     def member_of(self, first: str, second: str) -> str:
         """The name of the judge who answers about two texts, in whichever order."""
-        return self.names[self._index(first, second)]
+        return self.names[panel_member(first, second, len(self.members))]
+
+    def _asked(self, pair: JudgePair) -> Judge:
+        return self.members[panel_member(str(pair.first["ID"]), str(pair.second["ID"]), len(self.members))]
 
     async def compare(self, pair: JudgePair) -> Verdict:
         """Ask the judge whom the pair belongs to."""
-        return await self.members[self._index(str(pair.first["ID"]), str(pair.second["ID"]))].compare(pair)
+        return await self._asked(pair).compare(pair)
 
     @property
     def max_cost_of(self) -> Callable[[JudgePair], float | None] | None:
         """What a question may cost at most; None unless every member says it."""
-        limits = [judge_member(member, "max_cost_of") for member in self.members]
-        if None in limits:
+        if any(judge_member(member, "max_cost_of") is None for member in self.members):
             return None
-        return lambda pair: limits[self._index(str(pair.first["ID"]), str(pair.second["ID"]))](pair)
+        return lambda pair: judge_member(self._asked(pair), "max_cost_of")(pair)
 
     @property
     def uses_cache(self) -> bool:
@@ -78,13 +75,6 @@ class PanelJudge:
     def graded(self) -> bool:
         """Whether every member is."""
         return all(judge_member(one, "graded") for one in self.members)
-
-    async def aclose(self) -> None:
-        """Have the members close their connections."""
-        for one in self.members:
-            close = judge_member(one, "aclose")
-            if close is not None:
-                await close()
 
 
 def _common(values: Sequence[str | None]) -> str | None:
@@ -100,12 +90,13 @@ def _named(conditions: Sequence[Condition]) -> list[str]:
     """The members' names; those of the same name are told apart by their settings, or refused as the same judge."""
     if len({one.condition_id for one in conditions}) < len(conditions):
         raise InputError(f"a judge stands in the panel twice: {listed([one.judge_id for one in conditions])}")
-    counts: Counter[str] = Counter()
-    names = []
+    names: list[str] = []
     for condition in conditions:
         name = condition.judge_id
-        counts[name] += 1
-        names.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
+        times = sum(other.judge_id == name for other in conditions[: len(names)])
+        if times:
+            name = f"{name} ({times + 1})"
+        names.append(name)
     return names
 
 

@@ -7,11 +7,12 @@ so their mean is set to 0, and only items that a chain of comparisons joins can 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from pairscale.core.arrays import Floats, Ints
 from pairscale.core.comparisons import AS_NEW, is_bare, say_copies
@@ -29,7 +30,7 @@ from pairscale.core.options import (
     require_seed,
 )
 from pairscale.core.provenance import Provenance
-from pairscale.core.results import ORDER_KNOWN, Results
+from pairscale.core.results import Results
 from pairscale.core.tables import Table, listed, require_ids, times_of, to_frame
 from pairscale.models.bayes.model import Answers, JudgeParameters, count_outcomes
 from pairscale.models.bayes.repeats import RepeatAgreement, repeat_agreement, repeat_weights
@@ -42,11 +43,12 @@ from pairscale.models.data import (
     connected_parts,
     count_pairs,
     named_parts,
+    order_is_known,
     read_outcomes,
 )
 from pairscale.models.engines import ENGINES, FitEngine, Root
 from pairscale.models.linalg import PROBE_SEED, is_exact
-from pairscale.models.uncertainty import Requested, Uncertainty, assess
+from pairscale.models.uncertainty import Uncertainty, assess
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -95,9 +97,9 @@ class PositionEffect:
     """
 
     b: float
-    se: float | None
-    lower: float | None
-    upper: float | None
+    se: float
+    lower: float
+    upper: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +179,13 @@ class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks", "w
     unjudged: tuple[str, ...]
     notices: tuple[str, ...]
     provenance: Provenance
-    position: PositionEffect | None = None
-    ties: TieEffect | None = None
-    covariance: Floats | None = None
-    prior_sd: float | None = None
-    repeat_agreement: RepeatAgreement | None = None
-    comparisons: pl.DataFrame | None = None
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    position: PositionEffect | None
+    ties: TieEffect | None
+    covariance: Floats | None
+    prior_sd: float | None
+    repeat_agreement: RepeatAgreement | None
+    comparisons: pl.DataFrame
+    options: Mapping[str, Any]
 
     def __repr__(self) -> str:
         n_comparisons = int(self.theta["comparisons"].sum() / 2)
@@ -209,7 +211,6 @@ def fit_bt_model(
     ties: Ties = "drop",
     weights: str | None = None,
     level: float = 0.95,
-    se: bool = True,
     covariance: bool = False,
     cluster: str | None = None,
     bootstrap: int = 0,
@@ -255,7 +256,6 @@ def fit_bt_model(
             errors (robust and bootstrap ones excepted).
         level: of the intervals, which are ``theta`` ± z times a standard error: of the bootstrap if there is one, else
             the robust one if there are clusters, else ``se_mean``.
-        se: whether standard errors and intervals are wanted; without them, large data are faster.
         covariance: keep the full covariance.
         cluster: a column, such as ``judge_id``: comparisons of a cluster may depend on each other. Adds ``se_robust``,
             from the sandwich formula, and a bootstrap draws whole clusters.
@@ -293,20 +293,28 @@ def fit_bt_model(
     """
     options = {name: value for name, value in dict(locals()).items() if name not in ("bt_data", "ids", "verbose")}
     results = as_results(bt_data)
-    order_known = ORDER_KNOWN not in results.table.columns or bool(results.table[ORDER_KNOWN].fill_null(True).all())
-    method = _engine(engine, eps, prior_sd, position and _require_order(order_known))
+    ordered = order_is_known(results.table)
+    if position and not ordered:
+        raise InputError(
+            "the results list winners and losers without saying who stood first, so there is no position effect to "
+            "estimate; leave out `position=`"
+        )
+    method = _engine(engine, eps, prior_sd, position)
     require_choice(ties, "ties", get_args(Ties))
     require_choice(unconnected, "unconnected", get_args(Unconnected))
     require_choice(chosen, "chosen", get_args(Chosen))
-    asked = _requested(options)
+    options["level"] = require_level(level)
+    options["bootstrap"] = require_int(bootstrap, "bootstrap", least=2 if bootstrap else 0)
+    options["n_jobs"] = require_jobs(n_jobs)
+    options["seed"] = PROBE_SEED if seed is None else require_seed(seed)
     outcomes = read_outcomes(results, ties=ties, weights=weights, cluster=cluster)
     expected = _all_ids(ids, outcomes.ids)
-    outcomes, agreement = _weighed(outcomes, repeats, order_known=order_known)
+    outcomes, agreement = _weighed(outcomes, repeats, ordered=ordered)
     with_self = method.name == "sirt" and not position and ties != "davidson"
     everyone, units = count_pairs(outcomes, tied=ties == "davidson", ordered=position, with_self=with_self)
     counts = _compared(everyone)
     notices = [*outcomes.notices, *_say_self_pairs(outcomes, with_self), *_say_copies(outcomes, everyone, agreement)]
-    if chosen == "adaptive" and se and (method.prior_sd != "learned" or agreement is None):
+    if chosen == "adaptive" and (method.prior_sd != "learned" or agreement is None):
         notices.append(notice(f"the pairs were chosen by what earlier answers said. {_TOO_NARROW}"))
     if chosen == "adaptive":
         notices.append(notice(_NO_RELIABILITY))
@@ -314,40 +322,39 @@ def fit_bt_model(
     if unjudged:
         notices.append(notice(f"no score, because no comparison was decided: {listed(unjudged)}"))
     pieces = _pieces(counts, options, notices)
-    if reference is not None:
-        asked = replace(asked, reference=_place(counts, reference, method))
+    place = None if reference is None else _place(counts, reference, method)
     method = method.fixed(counts)
     roots = []
-    known = []
-    for piece in pieces:
-        root, said = method.answer(piece)
-        uncertainty = assess(piece, units, root, method, asked)
-        roots.append(root)
-        known.append(uncertainty)
-        notices += [*said, *uncertainty.notices]
+    uncertainties = []
+    tables = []
     whole = outcomes.weight is None and ties == "drop"
-    theta = _stacked(
-        [
-            _table(piece, root, uncertainty, method, asked.reference, whole=whole)
-            for piece, root, uncertainty in zip(pieces, roots, known, strict=True)
-        ]
-    )
+    for piece in pieces:
+        root, root_notices = method.answer(piece)
+        uncertainty = assess(piece, units, root, method, options, place)
+        roots.append(root)
+        uncertainties.append(uncertainty)
+        tables.append(_table(piece, root, uncertainty, method, place, whole=whole))
+        notices += [*root_notices, *uncertainty.notices]
+    theta = _stacked(tables)
     solution = _solution(pieces, roots, method)
     if verbose:
         end = "converged" if solution.converged else "did not converge"
         notice(f"{method.name}: {end} after {solution.iterations} steps")
+    reliability = None
+    if len(pieces) == 1 and reference is None and chosen != "adaptive":
+        reliability = _reliability(theta)
     return BTFit(
         theta=theta,
-        reliability=_reliability(theta) if len(pieces) == 1 and reference is None and chosen != "adaptive" else None,
+        reliability=reliability,
         engine=method.name,
         fit=solution,
         components=tuple(piece.ids for piece in pieces),
         unjudged=unjudged,
         notices=tuple(notices),
-        provenance=_provenance(method, asked, options, everyone.digest, exact=all(map(is_exact, pieces))),
-        position=_position(roots[0], known[0]) if position else None,
-        ties=_tie_effect(roots[0], known[0]) if ties == "davidson" else None,
-        covariance=_in_order(known[0].covariance, theta, counts),
+        provenance=_provenance(method, options, everyone.digest, exact=all(map(is_exact, pieces))),
+        position=_position(roots[0], uncertainties[0]) if position else None,
+        ties=_tie_effect(roots[0], uncertainties[0]) if ties == "davidson" else None,
+        covariance=_in_order(uncertainties[0].covariance, theta, counts),
         prior_sd=method.prior_sd if method.name == "map" and method.prior_sd != "learned" else None,
         repeat_agreement=agreement,
         comparisons=results.table,
@@ -359,8 +366,6 @@ def with_rank_intervals(fit: BTFit) -> BTFit:
     """The same fit with rank intervals, made again where it has none."""
     if "rank_lower" in fit.theta.columns:
         return fit
-    if fit.comparisons is None:
-        raise InputError("this fit has no rank intervals; fit_bt_model(..., rank_intervals=True) makes them")
     return fit_bt_model(Results(fit.comparisons), **{**fit.options, "rank_intervals": True})
 
 
@@ -417,31 +422,6 @@ def _engine(engine: str, eps: float, prior_sd: float | Literal["learned"], posit
     return FitEngine(name, eps, prior_sd, position)
 
 
-def _require_order(known: bool) -> bool:
-    if not known:
-        raise InputError(
-            "the results list winners and losers without saying who stood first, so there is no position effect to "
-            "estimate; leave out `position=`"
-        )
-    return known
-
-
-def _requested(options: Mapping[str, Any]) -> Requested:
-    rounds = options["bootstrap"]
-    if not options["se"] and (options["covariance"] or options["cluster"] or rounds or options["rank_intervals"]):
-        raise InputError("se=False leaves nothing for covariance, cluster, bootstrap or rank_intervals to be made of")
-    seed = require_seed(options["seed"])
-    return Requested(
-        level=require_level(options["level"]),
-        se=options["se"],
-        covariance=options["covariance"],
-        bootstrap=require_int(rounds, "bootstrap", least=2 if rounds else 0),
-        ranks=options["rank_intervals"],
-        seed=PROBE_SEED if seed is None else seed,
-        n_jobs=require_jobs(options["n_jobs"]),
-    )
-
-
 def _all_ids(ids: Iterable[Any] | None, seen: Sequence[str]) -> Sequence[str]:
     """All items: those given, which must include those seen."""
     if ids is None:
@@ -453,7 +433,7 @@ def _all_ids(ids: Iterable[Any] | None, seen: Sequence[str]) -> Sequence[str]:
     return everyone
 
 
-def _weighed(outcomes: Outcomes, repeats: Repeats, *, order_known: bool) -> tuple[Outcomes, RepeatAgreement | None]:
+def _weighed(outcomes: Outcomes, repeats: Repeats, *, ordered: bool) -> tuple[Outcomes, RepeatAgreement | None]:
     """The comparisons with each repeat weighed for what it adds, and how far repeats agree; None when independent."""
     if require_repeats(repeats) == "independent":
         return outcomes, None
@@ -463,10 +443,10 @@ def _weighed(outcomes: Outcomes, repeats: Repeats, *, order_known: bool) -> tupl
         outcomes.second[apart],
         outcomes.result[apart],
         len(outcomes.ids),
-        outcomes.times[apart],
+        None if outcomes.times is None else outcomes.times[apart],
     )
-    model = JudgeParameters(lapse=True, position=order_known)
-    agreement = repeat_agreement(answers, count_outcomes(answers, position=order_known), model, repeats)
+    model = JudgeParameters(lapse=True, position=ordered)
+    agreement = repeat_agreement(answers, count_outcomes(answers, position=ordered), model, repeats)
     share = np.ones(len(apart))
     share[apart] = repeat_weights(answers, agreement.rho)
     weight = share if outcomes.weight is None else outcomes.weight * share
@@ -487,22 +467,22 @@ def _say_copies(outcomes: Outcomes, counts: Counts, agreement: RepeatAgreement |
 
 
 def _say_self_pairs(outcomes: Outcomes, with_self: bool) -> list[str]:
-    own = outcomes.first == outcomes.second
-    if not own.any():
+    with_itself = outcomes.first == outcomes.second
+    if not with_itself.any():
         return []
-    names = listed(outcomes.table.filter(own)["ID1"].unique().sort().to_list())
+    names = listed(outcomes.table.filter(with_itself)["ID1"].unique().sort().to_list())
     what = "each count as a win and a loss, as in sirt" if with_self else "are left out"
     return [notice(f"self-comparisons of {names} {what}")]
 
 
 def _compared(counts: Counts) -> Counts:
     """The counts of items that met another one."""
-    met = np.flatnonzero(counts.comparisons > 2 * counts.self_pairs)
-    if not len(met):
+    compared = np.flatnonzero(counts.comparisons > 2 * counts.self_pairs)
+    if not len(compared):
         raise FitError("no comparison is between two different items")
     if counts.tied is not None and not counts.tied.any():  # nu is 0: the model without ties
         counts = replace(counts, tied=None)
-    return counts if len(met) == counts.n_items else counts.part(met)
+    return counts if len(compared) == counts.n_items else counts.part(compared)
 
 
 def _pieces(counts: Counts, options: Mapping[str, Any], notices: list[str]) -> list[Counts]:
@@ -536,31 +516,26 @@ def _place(counts: Counts, reference: str, method: FitEngine) -> int:
 
 
 def _table(
-    counts: Counts, root: Root, known: Uncertainty, method: FitEngine, reference: int | None, *, whole: bool
+    counts: Counts, root: Root, uncertainty: Uncertainty, method: FitEngine, reference: int | None, *, whole: bool
 ) -> pl.DataFrame:
     theta = root.at.theta if reference is None else root.at.theta - root.at.theta[reference]
     number = np.int64 if whole else np.float64
-    lower = upper = None
-    if known.interval_se is not None:
-        lower = theta - known.z * known.interval_se
-        upper = theta + known.z * known.interval_se
-    figures = {
-        "theta": theta,
-        "se": 1 / np.sqrt(root.now.diagonal) if method.name == "sirt" else known.se,
-        "rank": _ranks(theta),
-        "se_mean": known.se_mean,
-        "lower": lower,
-        "upper": upper,
-        "wins": counts.wins.astype(number),
-        "comparisons": counts.comparisons.astype(number),
-        **known.columns,
-    }
-    table = pl.DataFrame({"ID": pl.Series(counts.ids, dtype=pl.String)})
-    table = table.with_columns(
-        pl.lit(None, dtype=pl.Float64).alias(name) if values is None else pl.Series(name, values)
-        for name, values in figures.items()
+    margin = uncertainty.z * uncertainty.interval_se
+    table = pl.DataFrame(
+        {
+            "ID": pl.Series(counts.ids, dtype=pl.String),
+            "theta": theta,
+            "se": 1 / np.sqrt(root.now.diagonal) if method.name == "sirt" else uncertainty.se,
+            "rank": _ranks(theta),
+            "se_mean": uncertainty.se_mean,
+            "lower": theta - margin,
+            "upper": theta + margin,
+            "wins": counts.wins.astype(number),
+            "comparisons": counts.comparisons.astype(number),
+            **uncertainty.columns,
+        }
     )
-    return table.sort("rank", "ID")
+    return table.with_columns(cs.float().fill_nan(None)).sort("rank", "ID")
 
 
 def _stacked(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -590,10 +565,9 @@ def _in_order(covariance: Floats | None, table: pl.DataFrame, counts: Counts) ->
 
 def _reliability(table: pl.DataFrame) -> float | None:
     theta = table["theta"].to_numpy()
-    se = table["se"].to_numpy()
-    if len(theta) < 3 or np.ptp(theta) <= _SAME_THETA or not np.isfinite(se).all():
+    if len(theta) < 3 or np.ptp(theta) <= _SAME_THETA or table["se"].has_nulls():
         return None
-    return 1 - float(np.mean(se**2)) / float(np.var(theta, ddof=1))
+    return 1 - float(np.mean(table["se"].to_numpy() ** 2)) / float(np.var(theta, ddof=1))
 
 
 def _solution(pieces: Sequence[Counts], roots: Sequence[Root], method: FitEngine) -> BTSolution:
@@ -612,33 +586,29 @@ def _solution(pieces: Sequence[Counts], roots: Sequence[Root], method: FitEngine
     )
 
 
-def _provenance(
-    method: FitEngine, asked: Requested, options: Mapping[str, Any], digest: str, *, exact: bool
-) -> Provenance:
+def _provenance(method: FitEngine, options: Mapping[str, Any], digest: str, *, exact: bool) -> Provenance:
     """How to get the same again."""
     settings: dict[str, Any] = dict(method.settings)
     for name in ("level", "unconnected", "reference", "position", "ties", "weights", "cluster", "bootstrap", "repeats"):
         settings[name] = options[name]
-    seed = None
-    if asked.se:
-        settings["se_mean"] = "exact" if exact else "probes"
-        seed = None if exact else PROBE_SEED
-    if asked.bootstrap or asked.ranks:
-        seed = asked.seed
+    settings["se_mean"] = "exact" if exact else "probes"
+    seed = None if exact else PROBE_SEED
+    if options["bootstrap"] or options["rank_intervals"]:
+        seed = options["seed"]
     return Provenance(method.name, settings, seed, {"comparisons": digest})
 
 
-def _position(root: Root, known: Uncertainty) -> PositionEffect:
-    if known.extra_se is None:
-        return PositionEffect(root.at.b, None, None, None)
-    se = float(known.extra_se[0])
-    return PositionEffect(root.at.b, se, root.at.b - known.z * se, root.at.b + known.z * se)
+def _position(root: Root, uncertainty: Uncertainty) -> PositionEffect:
+    b = root.at.b
+    se = float(uncertainty.further_se[0])
+    return PositionEffect(b, se, b - uncertainty.z * se, b + uncertainty.z * se)
 
 
-def _tie_effect(root: Root, known: Uncertainty) -> TieEffect:
+def _tie_effect(root: Root, uncertainty: Uncertainty) -> TieEffect:
+    if not root.at.ties:
+        return TieEffect(0.0, None, None, None)
     nu = root.at.nu
-    if not root.at.ties or known.extra_se is None:
-        return TieEffect(nu, None, None, None)
-    se = float(known.extra_se[-1])
-    log_nu = float(root.at.extra[-1])
-    return TieEffect(nu, nu * se, float(np.exp(log_nu - known.z * se)), float(np.exp(log_nu + known.z * se)))
+    se = float(uncertainty.further_se[-1])
+    log_nu = float(root.at.values[-1])
+    margin = uncertainty.z * se
+    return TieEffect(nu, nu * se, float(np.exp(log_nu - margin)), float(np.exp(log_nu + margin)))

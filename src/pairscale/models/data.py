@@ -20,9 +20,9 @@ from pairscale.core.comparisons import say_left_out
 from pairscale.core.errors import FitError, TableError
 from pairscale.core.notices import plural
 from pairscale.core.provenance import fingerprint
-from pairscale.core.results import Results, as_comparisons
+from pairscale.core.results import ORDER_KNOWN, Results, as_comparisons
 from pairscale.core.tables import Table, as_text, listed, require_columns, times_of, to_frame
-from pairscale.pairing.edges import linked_groups, numbered
+from pairscale.pairing.table import linked_groups, numbered
 
 __all__ = [
     "Counts",
@@ -33,6 +33,7 @@ __all__ = [
     "connected_parts",
     "count_pairs",
     "named_parts",
+    "order_is_known",
     "read_outcomes",
 ]
 
@@ -52,7 +53,7 @@ class Outcomes:
         second: the second item.
         result: 1 when the first won, 0 when the second did, 0.5 for a tie.
         weight: what each comparison counts; None when all count the same.
-        times: how many comparisons the row stands for.
+        times: how many comparisons the row stands for; None when each is one.
         cluster: the number of the cluster it belongs to, where clusters were asked for.
         clusters: the names of the clusters.
         notices: what was left out.
@@ -64,7 +65,7 @@ class Outcomes:
     second: Ints
     result: Floats
     weight: Floats | None
-    times: Ints
+    times: Ints | None
     cluster: Ints | None
     clusters: tuple[str, ...]
     notices: tuple[str, ...]
@@ -87,6 +88,11 @@ def as_results(data: Table | Results) -> Results:
     raise FitError("the results have no rows: there are no comparisons to fit")
 
 
+def order_is_known(table: pl.DataFrame) -> bool:
+    """Whether results that were read say of every row which text stood first."""
+    return ORDER_KNOWN not in table.columns or bool(table[ORDER_KNOWN].fill_null(value=True).all())
+
+
 def read_outcomes(
     results: Results, *, ties: Ties = "drop", weights: str | None = None, cluster: str | None = None
 ) -> Outcomes:
@@ -104,15 +110,18 @@ def read_outcomes(
     """
     table = results.table
     require_columns(table, [name for name in (weights, cluster) if name is not None], "the results")
-    ids = table.select(pl.col("ID1").append(pl.col("ID2")).unique().sort()).to_series()
+    ids = pl.concat([table["ID1"].unique(), table["ID2"].rename("ID1").unique()]).unique().sort()
     result = _result(table)
     kept = np.isfinite(result)
     why = "no winner, or a winner that is not of the pair"
     if ties == "drop":
         kept &= result != 0.5
         why = f"a tie, {why}"
+    weight = None
     if weights is not None:
-        kept &= _weight(table, weights) > 0
+        weight = _weight(table, weights)
+        kept &= weight > 0
+        weight = weight[kept]
         why = f"a weight of 0, {why}"
     if not kept.any():
         raise FitError(f"none of the {table.height:,} rows of the results can be used: {why}")
@@ -121,7 +130,6 @@ def read_outcomes(
         everything = table
         table = table.filter(kept)
         notices = tuple(say_left_out(everything, table, why))
-    places = table.select(pl.col("ID1", "ID2").cast(pl.Enum(ids)).to_physical().cast(pl.Int64))
     counted = times_of(table)
     members = None
     clusters: tuple[str, ...] = ()
@@ -134,11 +142,11 @@ def read_outcomes(
         clusters = tuple(present)
     return Outcomes(
         ids=tuple(ids),
-        first=places["ID1"].to_numpy(),
-        second=places["ID2"].to_numpy(),
+        first=numbered(table["ID1"], ids),
+        second=numbered(table["ID2"], ids),
         result=result[kept],
-        weight=None if weights is None else _weight(table, weights),
-        times=np.ones(table.height, dtype=np.int64) if counted is None else counted.to_numpy(),
+        weight=weight,
+        times=None if counted is None else counted.to_numpy(),
         cluster=members,
         clusters=clusters,
         notices=notices,
@@ -277,29 +285,29 @@ def count_pairs(
     digest.update(times.tobytes())
     if outcomes.weight is not None:
         digest.update(weight.tobytes())
-    key = cell // 3
-    code = cell - 3 * key
+    key, code = np.divmod(cell, 3)
+    first, second = np.divmod(key, size)
     self_pairs = np.zeros(size)
-    if (outcomes.first == outcomes.second).any():
-        own = key // size == key % size
+    with_itself = first == second
+    if with_itself.any():
         if with_self:
-            self_pairs = _sums(key[own] // size, weight[own] * times[own], size)
-        apart = ~own
-        key = key[apart]
-        code = code[apart]
-        weight = weight[apart]
-        times = times[apart]
-        cluster = None if cluster is None else cluster[apart]
+            self_pairs = _sums(first[with_itself], weight[with_itself] * times[with_itself], size)
+        key = key[~with_itself]
+        code = code[~with_itself]
+        weight = weight[~with_itself]
+        times = times[~with_itself]
+        first = first[~with_itself]
+        second = second[~with_itself]
+        cluster = None if cluster is None else cluster[~with_itself]
     is_new = np.diff(key, prepend=-1) != 0
-    pairs = key[is_new]
+    first = first[is_new]
+    second = second[is_new]
     n_clusters = 0
     if cluster is not None:
         present, cluster = np.unique(cluster, return_inverse=True)
         n_clusters = len(present)
     units = Units(np.cumsum(is_new) - 1, code / 2, weight, times, cluster, n_clusters)
-    first = pairs // size
-    second = pairs - size * first
-    nothing = np.zeros(len(pairs))
+    nothing = np.zeros(len(first))
     empty = Counts(
         ids=outcomes.ids,
         first=first,
@@ -332,12 +340,20 @@ def _cells(outcomes: Outcomes, ordered: bool) -> Ints:
 
 def _counted_cells(cell: Ints, outcomes: Outcomes) -> tuple[Ints, Ints | None, Floats, Ints]:
     """The different cells with their cluster and weight, in order, and how often each occurs."""
-    columns = {"cell": cell, "times": outcomes.times}
+    if outcomes.times is None and outcomes.weight is None and outcomes.cluster is None:
+        cells, times = np.unique(cell, return_counts=True)
+        return cells, None, np.ones(len(cells)), times
+    n = len(cell)
+    columns = {
+        "cell": cell,
+        "weight": np.ones(n) if outcomes.weight is None else outcomes.weight,
+        "times": np.ones(n, dtype=np.int64) if outcomes.times is None else outcomes.times,
+    }
+    keys = ["cell", "weight"]
     if outcomes.cluster is not None:
         columns["cluster"] = outcomes.cluster
-    rows = pl.DataFrame(columns).with_columns(weight=pl.lit(1.0) if outcomes.weight is None else outcomes.weight)
-    keys = [name for name in ("cell", "cluster", "weight") if name in rows.columns]
-    counted = rows.group_by(keys).agg(pl.col("times").sum()).sort(keys)
+        keys.insert(1, "cluster")
+    counted = pl.DataFrame(columns).group_by(keys).agg(pl.col("times").sum()).sort(keys)
     cluster = None if outcomes.cluster is None else counted["cluster"].to_numpy()
     return counted["cell"].to_numpy(), cluster, counted["weight"].to_numpy(), counted["times"].to_numpy()
 

@@ -24,15 +24,15 @@ import numpy as np
 import polars as pl
 
 from pairscale.core.arrays import Ints
-from pairscale.core.comparisons import DROP_COPIES, OF_ITS_PAIR, say_copies, say_left_out
+from pairscale.core.comparisons import DROP_COPIES, say_copies
 from pairscale.core.display import PlotMixin
-from pairscale.core.errors import FitError
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, require_int, require_number, require_seed
 from pairscale.core.provenance import Provenance, fingerprint
 from pairscale.core.tables import Table, listed
-from pairscale.models.data import as_results, named_parts
-from pairscale.pairing.edges import linked_groups, numbered
+from pairscale.models.data import named_parts
+from pairscale.models.rows import read_rows
+from pairscale.pairing.table import linked_groups, numbered
 
 __all__ = ["EloFit", "EloRuns", "fit_elo_model"]
 
@@ -137,19 +137,20 @@ def fit_elo_model(
     start = require_number(start, "start")
     given_seed = require_seed(seed)
     seed = secrets.randbits(48) if given_seed is None else given_seed
-    rows, notices = _decisions(elo_data)
-    names = pl.concat([rows["winner"], rows["loser"]]).unique().sort()
-    ids = names.to_list()
-    winner = numbered(rows["winner"], names)
-    loser = numbered(rows["loser"], names)
-    parts = linked_groups(winner, loser, len(ids))
+    rows, ids, notices = read_rows(elo_data, None, "drop")
+    notices += say_copies(rows, AS_GAMES)
+    names = pl.Series(ids)
+    first = numbered(rows["ID1"], names)
+    second = numbered(rows["ID2"], names)
+    winner = numbered(rows["better_id"], names)
+    parts = linked_groups(first, second, len(ids))
     if len(parts) > 1:
         listing = named_parts(ids, parts)
         notices.append(
             notice(f"ratings compare only within each of the {len(parts):,} parts never compared: {listing}")
         )
     # Sorted, so that neither the order of the rows nor the locale changes a result.
-    games = np.sort(winner * len(ids) + loser)
+    games = np.sort(winner * len(ids) + first + second - winner)
     total, squares, consistency = _averaged(games, len(ids), _gains(k), runs, seed)
     per_run = pl.DataFrame(consistency, schema=dict.fromkeys(_PER_RUN, pl.Float64), orient="row")
     mean = total / runs
@@ -178,18 +179,6 @@ def fit_elo_model(
             inputs={"comparisons": fingerprint([ids, hashlib.sha256(games.astype("<i8").tobytes()).hexdigest()])},
         ),
     )
-
-
-def _decisions(elo_data: Table) -> tuple[pl.DataFrame, list[str]]:
-    """``winner loser`` of every decision between two items, and what was left out."""
-    frame = as_results(elo_data).table
-    kept = frame.filter(OF_ITS_PAIR & (pl.col("ID1") != pl.col("ID2")))
-    said = say_left_out(frame, kept, "a tie, no winner of the pair, or a comparison of an item with itself")
-    if kept.is_empty():
-        raise FitError(f"none of the {frame.height:,} rows of elo_data has a winner and another item that lost")
-    said += say_copies(kept, AS_GAMES)
-    won = pl.col("better_id") == pl.col("ID1")
-    return kept.select(winner="better_id", loser=pl.when(won).then("ID2").otherwise("ID1")), said
 
 
 def _gains(k: int) -> Ints:

@@ -41,7 +41,14 @@ from pairscale.models.likelihood import (
     start_at,
     with_weights,
 )
-from pairscale.models.linalg import EXACT_LIMIT, covariance, pair_sums, pair_variances, solve
+from pairscale.models.linalg import (
+    EXACT_LIMIT,
+    covariance,
+    difference_variances,
+    pair_sums,
+    pair_variances,
+    solve,
+)
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
@@ -148,7 +155,7 @@ class FitEngine:
     def _newton(self, counts: Counts, score: Floats, at: Parameters) -> tuple[Parameters, int, bool]:
         """Steps with the full information: where they ended, how many, and whether the equations hold there."""
         before = at
-        step: tuple[Floats, Floats] | None = None
+        step: Floats | None = None
         size = 1.0
         share = 1.0
         rise = 0.0
@@ -157,53 +164,55 @@ class FitEngine:
             equations = self._equations(counts, score, at)
             if equations is None:
                 return at, steps, False
-            gradient, left, information = equations
-            if step is not None and gradient @ step[0] + left @ step[1] < -_OVERSHOT * rise:
+            gradient, information = equations
+            if step is not None and gradient @ step < -_OVERSHOT * rise:
                 # It falls behind the top almost as steeply as it rose before: the step was too long.
                 share /= 2
-                at = before.moved(*step, share)
+                at = before.moved(share * step)
                 continue
             steps += 1
             exactness = min(_INEXACT, size) if self.name != "firth" else _LEFT
-            step = solve(information, gradient, left, exactness)
+            step = solve(information, gradient, exactness)
             if step is None:
                 return at, steps, False
             last_size = size
-            size = float(np.abs(np.concatenate(step)).max())
+            size = float(np.abs(step).max())
             share = min(1.0, _LONGEST_STEP / max(size, _LONGEST_STEP))
             before = at
-            rise = float(gradient @ step[0] + left @ step[1])
-            at = at.moved(*step, share)
+            rise = float(gradient @ step)
+            at = at.moved(share * step)
             # What is left of a step after it: steps get shorter by some factor, and it was not solved for exactly.
             if size * max(size / last_size, exactness) < _LEFT:
                 return at, steps, True
-            if (np.abs(at.extra) > RUNAWAY).any() or runaways(counts, at.theta):
+            if (np.abs(at.values[counts.n_items :]) > RUNAWAY).any() or runaways(counts, at.theta):
                 return at, steps, False
         return at, steps, size < _ACCEPTED
 
-    def _equations(self, counts: Counts, score: Floats, at: Parameters) -> tuple[Floats, Floats, Information] | None:
+    def _equations(self, counts: Counts, score: Floats, at: Parameters) -> tuple[Floats, Information] | None:
         """What is to be zero: per item, and per further parameter; and the information to take a step with."""
         now = moments(counts, at, self.prior)
+        information = now.information
         gradient = score - now.expected
+        left = now.left
         if self.name == "sirt":
-            return gradient - gradient.sum() / now.diagonal.sum() * now.diagonal, now.left, now.information
-        if self.name != "firth":
-            return gradient - self.prior * at.theta, now.left, now.information
-        spread = covariance(now.information)
-        if spread is None:
-            return None
-        # Half a win more for each side, shared by leverage: as if there were so many more comparisons.
-        own = np.diag(spread.theta)
-        of_d = own[counts.first] + own[counts.second] - 2 * spread.theta[counts.first, counts.second]
-        if at.position:
-            of_d += 2 * (spread.cross[counts.first, 0] - spread.cross[counts.second, 0]) + spread.extra[0, 0]
-        won, lost, _ = outcome_probabilities(at.gaps(counts), 0.0)
-        weights = now.information.weights
-        leverage = weights * of_d
-        push = leverage * (lost - won) / 2
-        information = with_weights(now.information, at, weights * (1 + leverage / counts.times))
-        # The position effect is the only further parameter here.
-        return gradient + pair_sums(counts, push, -push), now.left + push.sum(), information
+            gradient = gradient - gradient.sum() / now.diagonal.sum() * now.diagonal
+        elif self.name == "map":
+            gradient = gradient - self.prior * at.theta
+        elif self.name == "firth":
+            spread = covariance(information)
+            if spread is None:
+                return None
+            # Half a win more for each side, shared by leverage: as if there were more comparisons.
+            of_d = difference_variances(spread, counts)
+            if at.position:
+                of_d += 2 * (spread[counts.first, -1] - spread[counts.second, -1]) + spread[-1, -1]
+            won, lost, _ = outcome_probabilities(at.gaps(counts), 0.0)
+            leverage = information.weights * of_d
+            push = leverage * (lost - won) / 2
+            information = with_weights(information, at, information.weights * (1 + leverage / counts.times))
+            gradient = gradient + pair_sums(counts, push, -push)
+            left = left + push.sum()  # the position effect is the only further parameter here
+        return np.append(gradient, left), information
 
     def answer(self, counts: Counts) -> tuple[Root, list[str]]:
         """The root, and what is to be said about it.
@@ -216,13 +225,14 @@ class FitEngine:
         if root.converged:
             return _averaged(counts, root) if self.averaged else root, []
         groups = f" between {named_parts(counts.ids, root.groups)}" if root.groups else ""
-        if self.name == "sirt" and not len(root.at.extra):
+        is_plain = not root.at.n_further
+        if self.name == "sirt" and is_plain:
             said = (
                 f"no finite scores solve sirt's equations for these comparisons: the distance{groups} is open. The "
                 f"scores are those after {root.iterations} of sirt's own steps; more comparisons settle it"
             )
             return root, [notice(said)]
-        if self.name == "mle" and not len(root.at.extra):
+        if self.name == "mle" and is_plain:
             raise FitError(
                 f"the likelihood has no maximum: items won or lost every comparison with the others, and the distance"
                 f"{groups} would be infinite. Add comparisons, or use engine 'sirt', 'map', 'firth'"
@@ -251,14 +261,15 @@ class FitEngine:
 def _diagonal_steps(counts: Counts, score: Floats, start: Parameters) -> tuple[Parameters, int]:
     """The steps of ``sirt::btm`` itself: diagonal, ever shorter, centred."""
     theta = 0.8 * scipy.special.logit(score / counts.comparisons)
-    at = replace(start, theta=theta - theta.mean())
+    further = start.values[len(theta) :]
+    at = replace(start, values=np.append(theta - theta.mean(), further))
     longest = 1.0
     for step_number in range(1, _SIRT_STEPS + 1):
         longest *= _SIRT_SHRINK
         now = moments(counts, at)
         before = at.theta
         step = np.clip((score - now.expected) / (now.diagonal + 1e-20), -longest, longest)
-        at = at.moved(step, np.zeros_like(at.extra), 1.0)
+        at = at.moved(np.append(step, np.zeros_like(further)))
         if np.abs(at.theta - before).max() <= _SIRT_CHANGE:
             return at, step_number
     return at, _SIRT_STEPS

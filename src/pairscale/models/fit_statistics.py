@@ -45,7 +45,7 @@ class FitStatistics(PlotMixin, table="items", charts=("judges",)):
 
     Attributes:
         items: one row per item, worst infit first: ``ID``, ``comparisons``, ``infit``, ``outfit``, ``misfit`` (whether
-            one of them is more than two standard deviations from the mean of all items) and ``reason``, in words.
+            one of them is more than two standard deviations from the mean of all items) and ``reason``, a sentence.
         judges: one row per judge, worst infit first: ``judge_id comparisons infit outfit``, ``agreement`` (the
             share of decisions for the item with the higher score; equal scores count half), ``misfit`` and ``reason``.
             None when the comparisons name no judge.
@@ -58,12 +58,12 @@ class FitStatistics(PlotMixin, table="items", charts=("judges",)):
 
     def __str__(self) -> str:
         tables = {"item": self.items, "judge": self.judges}
-        said = [
+        parts = [
             f"{int(table['misfit'].sum()):,} of {plural(table.height, word)} misfit"
             for word, table in tables.items()
             if table is not None
         ]
-        return ", ".join(said)
+        return ", ".join(parts)
 
 
 @checked
@@ -84,7 +84,7 @@ def fit_statistics(fit: Any, *, judge: str | None = None) -> FitStatistics:
         >>> fit_statistics(ps.fit(ps.example_writing_results))
         <FitStatistics: 3 of 20 items misfit>
     """
-    if not isinstance(fit, BTFit) or fit.comparisons is None:
+    if not isinstance(fit, BTFit):
         raise InputError("fit_statistics takes a Bradley-Terry fit, ps.fit(results)")
     judge = judge or judge_column(fit.comparisons)
     notices = []
@@ -104,29 +104,28 @@ def fit_statistics(fit: Any, *, judge: str | None = None) -> FitStatistics:
     first = first[kept]
     second = second[kept]
     result = outcomes.result[kept]
-    times = outcomes.times[kept].astype(np.float64)
-    square, variance = _residuals(first, second, result, fit)
+    times = np.ones(len(first)) if outcomes.times is None else outcomes.times[kept].astype(np.float64)
+    theta = fit.theta["theta"].to_numpy()
+    apart = theta[first] - theta[second]
+    gap = apart + fit.position.b * (first != second) if fit.position else apart
+    square, variance = _residuals(gap, result, fit.ties.nu if fit.ties else 0.0)
     both = np.concatenate([first, second])
     items = mean_squares(both, np.tile(square, 2), np.tile(variance, 2), len(ids), np.tile(times, 2))
     items = items.insert_column(0, pl.Series("ID", ids, dtype=pl.String)).filter(pl.col("comparisons") > 0)
     judges = None
     if outcomes.cluster is not None:
-        who = outcomes.cluster[kept]
+        judge_numbers = outcomes.cluster[kept]
         size = len(outcomes.clusters)
-        judges = mean_squares(who, square, variance, size, times)
+        judges = mean_squares(judge_numbers, square, variance, size, times)
         judges = judges.insert_column(0, pl.Series("judge_id", outcomes.clusters, dtype=pl.String))
-        judges = judges.with_columns(agreement=_agreement(first, second, result, who, size, times, fit))
+        judges = judges.with_columns(agreement=_agreement(apart, result, judge_numbers, size, times))
         judges = flagged(judges.filter(pl.col("comparisons") > 0), "judge_id", JUDGE_WORDS)
     return FitStatistics(flagged(items, "ID", ITEM_WORDS), judges, (*outcomes.notices, *notices))
 
 
-def _residuals(first: Ints, second: Ints, result: Floats, fit: BTFit) -> tuple[Floats, Floats]:
+def _residuals(gap: Floats, result: Floats, nu: float) -> tuple[Floats, Floats]:
     """Per comparison, the squared difference of result and expectation, and the variance."""
-    theta = fit.theta["theta"].to_numpy()
-    gap = theta[first] - theta[second]
-    if fit.position:
-        gap = gap + fit.position.b * (first != second)
-    won, lost, tie = outcome_probabilities(gap, fit.ties.nu if fit.ties else 0.0)
+    won, lost, tie = outcome_probabilities(gap, nu)
     half = 0.0 if tie is None else tie / 2
     variance = won * lost if tie is None else (won + lost) / 4 - ((won - lost) / 2) ** 2
     # 1 - E as the other side's share, which keeps its digits where the first is almost sure to win.
@@ -134,15 +133,13 @@ def _residuals(first: Ints, second: Ints, result: Floats, fit: BTFit) -> tuple[F
     return surplus**2, variance
 
 
-def _agreement(first: Ints, second: Ints, result: Floats, who: Ints, size: int, times: Floats, fit: BTFit) -> pl.Series:
+def _agreement(apart: Floats, result: Floats, judge: Ints, size: int, times: Floats) -> pl.Series:
     """Per judge, the share of decisions for the item with the higher score; equal scores count half."""
-    theta = fit.theta["theta"].to_numpy()
-    apart = theta[first] - theta[second]
     ahead = np.where(np.abs(apart) > _SAME_THETA, np.sign(apart), 0.0)
     decided = times * (result != 0.5)
     right = decided * (1 + ahead * (2 * result - 1)) / 2
-    total = np.bincount(who, decided, size)
-    share = np.bincount(who, right, size) / np.where(total > 0, total, np.nan)
+    total = np.bincount(judge, decided, size)
+    share = np.bincount(judge, right, size) / np.where(total > 0, total, np.nan)
     return pl.Series(share).fill_nan(None)
 
 

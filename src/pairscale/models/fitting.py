@@ -14,14 +14,16 @@ import polars as pl
 import polars.selectors as cs
 
 from pairscale.core.columns import judge_column
-from pairscale.core.comparisons import AS_NEW, BY_ADDED, OF_ITS_PAIR, say_copies, says_who_stood_first
+from pairscale.core.comparisons import AS_NEW, BY_ADDED, OF_ITS_PAIR, say_copies
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, checked, require_choice
-from pairscale.core.results import ORDER_KNOWN, Results
+from pairscale.core.results import Results
 from pairscale.core.tables import TIMES, as_text, is_blank, times_of
-from pairscale.models.bayes.rows import PROBABILITY, read_rows
 from pairscale.models.bayes.settings import Answer, Judges
+from pairscale.models.data import order_is_known
+from pairscale.models.rows import PROBABILITY, read_rows
+from pairscale.pairing.table import numbered
 from pairscale.store.reading import read_comparisons
 
 if TYPE_CHECKING:
@@ -158,60 +160,59 @@ def fit(
         require_choice(options[name], name, get_args(choices))
     for name, models in _MODELS_OF.items():
         if model not in models and options[name] not in _DEFAULTS:
-            belongs = " or ".join(f"model={known!r}" for known in models)
+            belongs = " or ".join(f"model={owner!r}" for owner in models)
             raise InputError(f"{name} belongs to {belongs}, not to model={model!r}; leave it out", name)
     require_choice(engine, "engine", _ENGINES[model])
     if model == "bt" and prior_sd is not None and engine != "map":
         raise InputError(f"prior_sd belongs to model='bayes' and to engine='map', not to engine={engine!r}", "prior_sd")
-    known = read_comparisons(
+    comparisons = read_comparisons(
         data, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, encoding=encoding, key=key,
         keep=counted_by(model, answer=answer, judges=judges, weights=weights, cluster=cluster),
         every_judge=judges == "slopes",
     )  # fmt: skip
-    _say_unused(known.table, model, answer)
-    names = known.ids if ids is None else ids
+    _say_unused(comparisons.table, model, answer)
+    names = comparisons.ids if ids is None else ids
     if model == "elo":
         from pairscale.models.elo import fit_elo_model
 
-        return fit_elo_model(known.table, runs=100 if runs is None else runs, seed=seed)
+        return fit_elo_model(comparisons.table, runs=100 if runs is None else runs, seed=seed)
     spread = "learned" if prior_sd is None else prior_sd
     by_default: Repeats = "learned" if model == "bayes" or engine == "map" else "independent"
-    counted = by_default if repeats is None else repeats
+    counted_repeats = by_default if repeats is None else repeats
     if model == "bayes":
         return _fit_bayes(
-            known.table, names, answer, judges, engine, variant, ties,
-            seed=seed, prior_sd=spread, repeats=counted, progress=progress,
+            comparisons.table, names, answer, judges, engine, variant, ties,
+            seed=seed, prior_sd=spread, repeats=counted_repeats, progress=progress,
         )  # fmt: skip
-    if weights is None and "weight" in known.table.columns:
+    if weights is None and "weight" in comparisons.table.columns:
         notice("comparisons count by the column 'weight'")
         weights = "weight"
     # Parts that were never compared are fitted one by one, and each alone says too little about a common spread.
     fixed = 1.0 if engine != "map" or (separate and prior_sd is None) else spread
     from pairscale.models.bradley_terry import fit_bt_model
 
-    found = fit_bt_model(
-        Results(known.table), engine=engine, ids=names, prior_sd=fixed, ties="drop" if ties is None else ties,
+    fitted = fit_bt_model(
+        Results(comparisons.table), engine=engine, ids=names, prior_sd=fixed, ties="drop" if ties is None else ties,
         level=0.95 if level is None else level, seed=seed, unconnected="separate" if separate else "error",
-        repeats=counted, chosen=chosen or known.chosen or "beforehand", position=position, cluster=cluster,
-        bootstrap=bootstrap, reference=reference, weights=weights, covariance=covariance,
+        repeats=counted_repeats, chosen=chosen or comparisons.chosen or "beforehand", position=position,
+        cluster=cluster, bootstrap=bootstrap, reference=reference, weights=weights, covariance=covariance,
         rank_intervals=rank_intervals, n_jobs=n_jobs,
     )  # fmt: skip
-    if position or not says_who_stood_first(known.table):
-        return found
-    return replace(found, notices=(*found.notices, *_say_order_effect(known.table, found)))
+    if position or not order_is_known(comparisons.table):
+        return fitted
+    return replace(fitted, notices=(*fitted.notices, *_say_order_effect(comparisons.table, fitted)))
 
 
-def _say_order_effect(table: pl.DataFrame, found: BTFit) -> list[str]:
+def _say_order_effect(table: pl.DataFrame, fitted: BTFit) -> list[str]:
     """That the text shown first wins surely more, or less, often than the scores explain."""
-    score = found.theta.select("ID", "theta")
-    decided = table.filter(OF_ITS_PAIR & (pl.col("ID1") != pl.col("ID2")))
-    if ORDER_KNOWN in decided.columns:
-        decided = decided.filter(pl.col(ORDER_KNOWN).fill_null(value=True))
-    decided = decided.join(score.rename({"ID": "ID1", "theta": "first"}), on="ID1")
-    decided = decided.join(score.rename({"ID": "ID2", "theta": "second"}), on="ID2")
+    ids = fitted.theta["ID"]
+    decided = table.filter(OF_ITS_PAIR & pl.col("ID1").is_in(ids) & pl.col("ID2").is_in(ids))
+    decided = decided.filter(pl.col("ID1") != pl.col("ID2"))
+    theta = fitted.theta["theta"].to_numpy()
+    gap = theta[numbered(decided["ID1"], ids)] - theta[numbered(decided["ID2"], ids)]
     times = times_of(decided)
     weight = np.ones(decided.height) if times is None else times.to_numpy()
-    expected = 1 / (1 + np.exp((decided["second"] - decided["first"]).to_numpy()))
+    expected = 1 / (1 + np.exp(-gap))
     won = (decided["better_id"] == decided["ID1"]).to_numpy()
     surplus = float(weight @ (won - expected))
     if surplus**2 <= _SURE**2 * float(weight @ (expected * (1 - expected))):
@@ -248,7 +249,7 @@ def _fit_bayes(
         raise InputError("answer='probability' does not take ties or judges='slopes'; leave it out")
     if slopes and (engine == "laplace" or options["prior_sd"] != "learned"):
         raise InputError("judges='slopes' does not take engine='laplace' or a number for prior_sd; leave it out")
-    ordered = says_who_stood_first(table)
+    ordered = order_is_known(table)
     lapses = not (slopes or graded)
     if variant is None:
         variant = _DEFAULT_VARIANTS[lapses, ordered]
@@ -257,9 +258,9 @@ def _fit_bayes(
             f"variant={variant!r}: lapses (_e) do not go with answer='probability' or judges='slopes', nor a position "
             f"effect (_b) with results that do not say who stood first; use {_DEFAULT_VARIANTS[lapses, ordered]!r}"
         )
-    rows, names, said = read_rows(table, ids, "half" if ties is None else ties, graded=graded)
+    rows, names, notices = read_rows(table, ids, "half" if ties is None else ties, graded=graded)
     if not graded:
-        said += say_copies(rows, AS_NEW if options["repeats"] == "independent" else BY_ADDED)
+        notices += say_copies(rows, AS_NEW if options["repeats"] == "independent" else BY_ADDED)
     columns: list[Any] = ["ID1", "ID2", "better_id", cs.by_name(TIMES, require_all=False)]
     if graded:
         columns.append(PROBABILITY)
@@ -267,8 +268,8 @@ def _fit_bayes(
         columns.append(_judges(rows))
     approximate = engine == "laplace"
     if approximate:
-        said.append(notice(_APPROXIMATE))
-    return gathered([fit_btl(rows.select(columns), names, variant, approximate=approximate, **options)], said)
+        notices.append(notice(_APPROXIMATE))
+    return gathered([fit_btl(rows.select(columns), names, variant, approximate=approximate, **options)], notices)
 
 
 _DEFAULT_VARIANTS: dict[tuple[bool, bool], Variant] = {
@@ -280,13 +281,13 @@ _DEFAULT_VARIANTS: dict[tuple[bool, bool], Variant] = {
 def _judges(rows: pl.DataFrame) -> pl.Series:
     """Who judged each row, where judges have slopes."""
     column = judge_column(rows)
-    who = pl.Series([], dtype=pl.String) if column is None else as_text(rows[column], "results")
-    if is_blank(who).any() or who.n_unique() < 2:
+    judges = pl.Series([], dtype=pl.String) if column is None else as_text(rows[column], "results")
+    if is_blank(judges).any() or judges.n_unique() < 2:
         raise InputError(
             "judges='slopes' compares judges: it needs a column judge_id or judge without empty values, and two judges "
             "or more; leave it out"
         )
-    return who.alias("judge_id")
+    return judges.alias("judge_id")
 
 
 def counted_by(
@@ -316,9 +317,9 @@ def _say_unused(table: pl.DataFrame, model: FitModel, answer: Answer) -> None:
         return
     if "judge_id" in table.columns:
         table = table.filter(pl.col("judge_id").ne_missing(_BASELINE))
-    given = table[PROBABILITY].cast(pl.Float64, strict=False).drop_nulls()
-    if len(given) and not given.is_in([0.0, 0.5, 1.0]).all():
+    probabilities = table[PROBABILITY].cast(pl.Float64, strict=False).drop_nulls()
+    if len(probabilities) and not probabilities.is_in([0.0, 0.5, 1.0]).all():
         notice(
-            f"{len(given):,} comparisons have a probability, which is not used: winners alone count; "
+            f"{len(probabilities):,} comparisons have a probability, which is not used: winners alone count; "
             "use model='bayes', answer='probability' to count how sure the judge was"
         )

@@ -38,7 +38,7 @@ __all__ = [
 _WIDEST = 600.0  # exp(-d) is a number up to here
 RUNAWAY = 20.0
 """A distance of 20 is a probability of 2e-9. A pair may be that far apart when others lie between the two; groups that
-nothing shorter joins have run away from each other, for no number of comparisons says such a thing."""
+nothing shorter joins have run away from each other, for no number of comparisons could show that."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,35 +46,45 @@ class Parameters:
     """A point of the model.
 
     Attributes:
-        theta: per item, the score.
-        extra: the further parameters: b, then log nu, as far as they are in the model.
+        values: the score of each item; then b and log nu, as far as they are in the model.
         position: whether b is in the model.
         ties: whether nu is in the model.
     """
 
-    theta: Floats
-    extra: Floats
+    values: Floats
     position: bool = False
     ties: bool = False
 
     @property
+    def n_further(self) -> int:
+        """How many parameters there are besides the scores."""
+        return self.position + self.ties
+
+    @property
+    def theta(self) -> Floats:
+        """The scores."""
+        return self.values[: len(self.values) - self.n_further]
+
+    @property
     def b(self) -> float:
         """The position effect."""
-        return float(self.extra[0]) if self.position else 0.0
+        return float(self.values[len(self.theta)]) if self.position else 0.0
 
     @property
     def nu(self) -> float:
         """The tie parameter."""
-        return float(np.exp(self.extra[-1])) if self.ties else 0.0
+        return float(np.exp(self.values[-1])) if self.ties else 0.0
 
     def gaps(self, counts: Counts) -> Floats:
         """Per pair, d."""
         return self.theta[counts.first] - self.theta[counts.second] + self.b
 
-    def moved(self, step: Floats, extra: Floats, share: float) -> Parameters:
-        """The point a share of a step away, centred."""
-        theta = self.theta + share * step
-        return replace(self, theta=theta - theta.mean(), extra=self.extra + share * extra)
+    def moved(self, step: Floats) -> Parameters:
+        """The point a step away, centred."""
+        moved = replace(self, values=self.values + step)
+        theta = moved.theta
+        theta -= theta.mean()
+        return moved
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,27 +118,27 @@ def outcome_probabilities(gap: Floats, nu: float) -> tuple[Floats, Floats, Float
     return won, odds * won, tie * won
 
 
-def moments(counts: Counts, at: Parameters, prior: float = 0.0) -> Moments:
+def moments(counts: Counts, point: Parameters, prior: float = 0.0) -> Moments:
     """What the model expects at a point.
 
     Args:
         counts: the comparisons.
-        at: the point.
+        point: the point.
         prior: the precision of the scores' prior.
     """
     times = counts.times
-    won, lost, tie = outcome_probabilities(at.gaps(counts), at.nu)
+    won, lost, tie = outcome_probabilities(point.gaps(counts), point.nu)
     if tie is None:
         expected = times * won
         weights = expected * lost
     else:
         expected = times * (won + tie / 2)
         weights = times * ((won + lost) / 4 - ((won - lost) / 2) ** 2)
-    own = pair_sums(counts, weights, weights)
+    of_items = pair_sums(counts, weights, weights)
     border = []
-    corner = np.zeros((len(at.extra), len(at.extra)))
+    corner = np.zeros((point.n_further, point.n_further))
     left = []
-    if at.position:
+    if point.position:
         border.append(pair_sums(counts, weights, -weights))
         corner[0, 0] = weights.sum()
         left.append(float(counts.won.sum() - expected.sum()))
@@ -137,26 +147,28 @@ def moments(counts: Counts, at: Parameters, prior: float = 0.0) -> Moments:
         border.append(pair_sums(counts, joint, -joint))
         corner[-1, -1] = (times * tie * (1 - tie)).sum()
         left.append(float((counts.tied - times * tie).sum()))
-        if at.position:
+        if point.position:
             corner[0, 1] = corner[1, 0] = joint.sum()
-    columns = np.reshape(border, (len(at.extra), counts.n_items)).T
+    columns = np.reshape(border, (point.n_further, counts.n_items)).T
     return Moments(
         # An item compared with itself wins half of two decisions each time, whatever theta is.
         expected=pair_sums(counts, expected, times - expected) + counts.self_pairs,
-        diagonal=own + counts.self_pairs / 2,
+        diagonal=of_items + counts.self_pairs / 2,
         left=np.array(left),
-        information=Information(counts, weights, own, columns, corner, prior),
+        information=Information(counts, weights, of_items, columns, corner, prior),
     )
 
 
 def start_at(counts: Counts, *, position: bool = False) -> Parameters:
     """Where the steps start: an item's share of wins says most about its score."""
     theta = np.log((counts.wins + 0.5) / (counts.comparisons - counts.wins + 0.5))
-    extra = [0.0] if position else []
+    values = theta - theta.mean()
+    if position:
+        values = np.append(values, 0.0)
     if counts.tied is not None:
         share = float(counts.tied.sum() / counts.times.sum())
-        extra.append(float(np.log(2 * share / (1 - share))))
-    return Parameters(theta - theta.mean(), np.array(extra), position, ties=counts.tied is not None)
+        values = np.append(values, np.log(2 * share / (1 - share)))
+    return Parameters(values, position, ties=counts.tied is not None)
 
 
 def with_weights(information: Information, at: Parameters, weights: Floats) -> Information:

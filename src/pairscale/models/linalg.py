@@ -1,37 +1,38 @@
 """The information about scores, and what follows from it: steps, variances, covariances.
 
 The information about differences is the Laplacian of the graph of pairs, weighted by each pair's own information w:
-``L x = D x - A x``. A normal prior adds its precision to the diagonal. Further parameters (a position effect, the tie
+``L x = D x - A x``. A normal prior adds its precision t to the diagonal. Further parameters (a position effect, the tie
 parameter) border it::
 
-    | L + t I   B |        A  = (L + t I)^-1 on vectors of mean 0
-    | B'        C |        cov = | A + A B S B' A   -A B S |      S = (C - B' A B)^-1
-                                 | -S B' A           S     |
+    | L + t I   B |
+    | B'        C |
 
-Everything is about differences to the mean of all items, where L is singular in no other direction.
+Without a prior L is singular in the direction of the mean of all items. Everything is about differences to that mean,
+so a ridge in this direction, which is taken off again, makes the matrix one that has a Cholesky factor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy
 
-from pairscale.core.arrays import WITHOUT_SCIPY, Floats
+from pairscale.core.arrays import WITHOUT_SCIPY, Floats, Ints
 from pairscale.models.data import Counts
 
 __all__ = [
     "EXACT_LIMIT",
     "FACTOR_LIMIT",
     "PROBE_SEED",
-    "Covariance",
     "Information",
     "conjugate_gradients",
     "covariance",
+    "difference_variances",
     "is_exact",
+    "laplacian",
     "pair_sums",
     "pair_variances",
     "solve",
@@ -39,12 +40,12 @@ __all__ = [
 ]
 
 EXACT_LIMIT = 5_000
-"""Up to so many items the information is inverted, as a dense matrix, for exact standard errors."""
+"""Up to this number of items the information is inverted, as a dense matrix, for exact standard errors."""
 
 FACTOR_LIMIT = 1_000
-"""Up to so many items, factoring the information is also the fastest way to a step."""
+"""Up to this number of items, factoring the information is also the fastest way to a step."""
 
-_MANY_OPPONENTS = 100  # unless items have so many opponents that conjugate gradients need a handful of steps
+_MANY_OPPONENTS = 100  # opponents of an item, with which conjugate gradients need a handful of steps
 
 PROBE_SEED = 20_240_229
 """Of the random signs behind :func:`variances` above :data:`EXACT_LIMIT`: the same data, the same figures."""
@@ -80,21 +81,6 @@ class Information:
         return self.own + self.prior
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Covariance:
-    """The covariance of the estimates.
-
-    Attributes:
-        theta: items by items, of the differences to the mean of all.
-        cross: items by further parameters.
-        extra: further parameters.
-    """
-
-    theta: Floats
-    cross: Floats
-    extra: Floats
-
-
 def pair_sums(counts: Counts, of_first: Floats, of_second: Floats) -> Floats:
     """Per item, the sum over its pairs of a number for the first and one for the second of each pair."""
     size = counts.n_items
@@ -104,7 +90,7 @@ def pair_sums(counts: Counts, of_first: Floats, of_second: Floats) -> Floats:
 
 
 def is_exact(counts: Counts) -> bool:
-    """Whether :func:`variances` is exact for so many items."""
+    """Whether :func:`variances` is exact for this number of items."""
     return counts.n_items <= EXACT_LIMIT
 
 
@@ -150,48 +136,47 @@ def conjugate_gradients(
     return solution
 
 
-def solve(
-    information: Information, right: Floats, extra: Floats, accuracy: float = 1e-10
-) -> tuple[Floats, Floats] | None:
-    """The solution of mean 0 of the bordered equations, for a right side that adds up to 0; None when singular."""
-    columns = _inverse_times(information, np.column_stack([right, information.border]), accuracy)
-    if columns is None:
+def solve(information: Information, right: Floats, accuracy: float = 1e-10) -> Floats | None:
+    """The solution for the scores, whose mean is 0, and the further parameters; None when it is singular.
+
+    The right side adds up to 0 over the scores.
+    """
+    counts = information.counts
+    if counts.n_items > FACTOR_LIMIT or 2 * len(counts.times) > _MANY_OPPONENTS * counts.n_items:
+        return _solve_many(information, right[:, None], accuracy)[:, 0]
+    factored = _factor(information)
+    if factored is None:
         return None
-    plain = columns[:, 0]
-    spread = columns[:, 1:]
-    if not len(extra):
-        return plain, extra
-    inner = _inner(information, spread)
-    if inner is None:
-        return None
-    more = inner @ (extra - information.border.T @ plain)
-    return plain - spread @ more, more
+    factor = factored[0]
+    if len(factor) > WITHOUT_SCIPY:
+        solution, _ = scipy.linalg.lapack.dpotrs(factor, right, lower=1)
+        return np.asarray(solution)
+    return np.linalg.solve(factor.T, np.linalg.solve(factor, right))
 
 
-def covariance(information: Information) -> Covariance | None:
-    """The full covariance; None when rounding has made the information singular."""
+def covariance(information: Information) -> Floats | None:
+    """The covariance of the differences to the mean of all, and of the further parameters; None when it is singular."""
+    lower = _lower_covariance(information)
+    return None if lower is None else np.tril(lower) + np.tril(lower, -1).T
+
+
+def _lower_covariance(information: Information) -> Floats | None:
     factored = _factor(information)
     if factored is None:
         return None
     factor, ridge = factored
     if len(factor) > WITHOUT_SCIPY:
         inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T  # only the lower half was written
     else:
         root = np.linalg.inv(factor)
         inverse = root.T @ root
-    theta = inverse - 1 / (ridge * len(factor))  # the inverse of the ridge is no part of the covariance
-    spread = theta @ information.border
-    if not spread.shape[1]:
-        return Covariance(theta, spread, information.corner)
-    inner = _inner(information, spread)
-    if inner is None:
-        return None
-    return Covariance(theta + spread @ inner @ spread.T, -spread @ inner, inner)
+    size = information.counts.n_items
+    inverse[:size, :size] -= 1 / (ridge * size)  # the inverse of the ridge is no part of the covariance
+    return np.asarray(inverse)
 
 
-def variances(information: Information) -> tuple[Floats, Floats] | None:
-    """The variance of each item's difference to the mean of all, and the covariance of the further parameters.
+def variances(information: Information) -> Floats | None:
+    """The variance of each item's difference to the mean of all, and of each further parameter.
 
     Exact up to :data:`EXACT_LIMIT` items. Above, an item's own comparisons enter exactly and the uncertainty of its
     opponents by random probes: with ``b`` the sum over pairs of a random sign times ``sqrt(weight)``, plus for the
@@ -200,104 +185,113 @@ def variances(information: Information) -> tuple[Floats, Floats] | None:
         var_i = (1 - 2/N) / D_i + E[(y_i - b_i / D_i)^2]
 
     The standard errors are then off by about one percent with 20 opponents an item drawn at random, less with more,
-    and 6 percent where everybody only met close neighbours, so that most of an item's uncertainty is its opponents'.
+    and 6 percent where items only met close neighbours, so that most of an item's uncertainty is its opponents'.
 
     Returns:
         None when rounding has made the information singular.
     """
     if is_exact(information.counts):
-        full = covariance(information)
-        return None if full is None else (np.maximum(np.diag(full.theta), 0.0), full.extra)
+        lower = _lower_covariance(information)
+        return None if lower is None else np.maximum(np.diag(lower), 0.0)
     size = information.counts.n_items
     degree = information.degree
     opponents = 2 * len(information.weights) / size
+    further = len(information.corner)
     flow = _flows(information, int(np.clip((140 / opponents) ** 2, 8, 128)))
-    drawn = _solve_many(information, flow, 1e-10) - flow / degree[:, None]
-    plain = (1 - 2 / size) / degree + np.square(drawn).mean(axis=1)
-    if not information.border.shape[1]:
-        return plain, information.corner
-    spread = _solve_many(information, information.border, 1e-10)
-    inner = _inner(information, spread)
-    if inner is None:
+    drawn = _solve_many(_scores_alone(information), flow, 1e-10) - flow / degree[:, None]
+    plain: Floats = (1 - 2 / size) / degree + np.square(drawn).mean(axis=1)
+    if not further:
+        return plain
+    ends = _solve_many(information, np.eye(size + further, further, -size), 1e-10)  # columns of the covariance
+    inner = ends[size:]
+    if _is_lost(1 / np.diag(inner), information):
         return None
-    return plain + np.einsum("ij,jk,ik->i", spread, inner, spread), inner
+    return np.append(plain + np.einsum("ij,jk,ik->i", ends[:size], np.linalg.inv(inner), ends[:size]), np.diag(inner))
 
 
 def pair_variances(information: Information) -> Floats:
-    """The variance of each pair's difference, without further parameters.
+    """The variance of each pair's difference.
 
-    Exact up to 1,000 items. Above, by random probes, as in :func:`variances`: good on average, not for a single pair.
+    Exact up to 1,000 items. Above, by random probes as in :func:`variances`, and without further parameters: good on
+    average, not for a single pair.
     """
     counts = information.counts
     full = covariance(information) if counts.n_items <= FACTOR_LIMIT else None
     if full is None:
-        drawn = _solve_many(information, _flows(information, _PAIR_PROBES), 1e-4)
+        drawn = _solve_many(_scores_alone(information), _flows(information, _PAIR_PROBES), 1e-4)
         return np.asarray(np.square(drawn[counts.first] - drawn[counts.second]).mean(axis=1))
-    own = np.diag(full.theta)
-    apart = own[counts.first] + own[counts.second] - 2 * full.theta[counts.first, counts.second]
-    return np.maximum(apart, 0.0)
+    return np.maximum(difference_variances(full, counts), 0.0)
+
+
+def _scores_alone(information: Information) -> Information:
+    """The same without further parameters."""
+    return replace(information, border=information.border[:, :0], corner=information.corner[:0, :0])
+
+
+def difference_variances(covariance: Floats, counts: Counts) -> Floats:
+    """The variance of each pair's difference."""
+    variance = np.diag(covariance)
+    return variance[counts.first] + variance[counts.second] - 2 * covariance[counts.first, counts.second]
 
 
 def _factor(information: Information) -> tuple[Floats, float] | None:
-    """The Cholesky factor of L + t I + ridge 11'/N, and ridge + t; None when rounding has made it singular."""
+    """The Cholesky factor with a ridge, and the precision in the ridge's direction; None when it is singular."""
     counts = information.counts
     degree = information.degree
     size = counts.n_items
     ridge = float(degree.mean())
-    # Only the lower half is read. The first of a pair is mostly the lower number; if not, both halves are filled.
-    matrix = np.zeros((size, size), order="F")
-    matrix[counts.second, counts.first] = information.weights
-    if (counts.first > counts.second).any():
-        matrix += matrix.T
-    np.subtract(ridge / size, matrix, out=matrix)
-    matrix[np.diag_indices(size)] += degree
+    matrix = laplacian(counts.first, counts.second, information.weights, degree, information.border.T)
+    matrix[:size, :size] += ridge / size
+    matrix[size:, size:] = information.corner
     try:
-        return np.asarray(np.linalg.cholesky(matrix), dtype=np.float64), ridge + information.prior
+        factor = np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
     except np.linalg.LinAlgError:
         return None
-
-
-def _inner(information: Information, spread: Floats) -> Floats | None:
-    """The matrix S, the covariance of the further parameters; None where scores could stand in for them."""
-    schur = information.corner - information.border.T @ spread
-    if not np.isfinite(schur).all() or (np.diag(schur) <= _SINGULAR * np.diag(information.corner)).any():
+    if _is_lost(np.square(np.diag(factor)[size:]), information):
         return None
-    try:
-        inner = np.linalg.inv((schur + schur.T) / 2)
-    except np.linalg.LinAlgError:
-        return None
-    return None if (np.diag(inner) <= 0).any() else np.asarray(inner, dtype=np.float64)
+    return factor, ridge + information.prior
 
 
-def _inverse_times(information: Information, right: Floats, accuracy: float) -> Floats | None:
-    """Solutions of mean 0 of (L + t I) x = b for every column b; None when it is singular."""
-    counts = information.counts
-    if counts.n_items > FACTOR_LIMIT or 2 * len(counts.times) > _MANY_OPPONENTS * counts.n_items:
-        return _solve_many(information, right, accuracy)
-    factored = _factor(information)
-    if factored is None:
-        return None
-    factor = factored[0]
-    if len(factor) > WITHOUT_SCIPY:
-        solution, _ = scipy.linalg.lapack.dpotrs(factor, right, lower=1)
-    else:
-        solution = np.linalg.solve(factor.T, np.linalg.solve(factor, right))
-    return np.asarray(solution - solution.mean(axis=0))
+def laplacian(first: Ints, second: Ints, weights: Floats, diagonal: Floats, border: Floats) -> Floats:
+    """The lower half of a matrix: minus the weights of the pairs, a diagonal, and below it the rows of a border."""
+    n = len(diagonal)
+    size = n + len(border)
+    out = np.zeros((size, size), order="F")
+    place = np.minimum(first, second) * n + np.maximum(first, second)
+    out[:n, :n] = -np.bincount(place, weights, n * n).reshape((n, n), order="F")
+    out[np.diag_indices(n)] += diagonal
+    out[n:, :n] = border
+    return out
+
+
+def _is_lost(told: Floats, information: Information) -> bool:
+    """Whether scores could stand in for a further parameter: what is told of it, given the scores, is nothing."""
+    return bool((~(told > _SINGULAR * np.diag(information.corner))).any())
 
 
 def _solve_many(information: Information, right: Floats, accuracy: float) -> Floats:
-    """The same, without a factor."""
+    """Solutions by conjugate gradients, one for each column of right sides."""
     counts = information.counts
     size = counts.n_items
-    upper: Any = scipy.sparse.csr_array((information.weights, (counts.first, counts.second)), shape=(size, size))
+    begins = np.searchsorted(counts.first, np.arange(size + 1))  # pairs are in the order of their first items
+    upper: Any = scipy.sparse.csr_array((information.weights, counts.second, begins), shape=(size, size))
     lower = upper.T
-    degree = information.degree
+    border = information.border
+    corner = information.corner
+    degree = information.degree[:, None]
 
     def times(x: Floats) -> Floats:
-        return np.asarray(degree[:, None] * x - upper @ x - lower @ x)
+        scores = x[:size]
+        further = x[size:]
+        of_scores = degree * scores - upper @ scores - lower @ scores + border @ further
+        return np.concatenate([of_scores, border.T @ scores + corner @ further])
 
-    solution = conjugate_gradients(times, right - right.mean(axis=0), degree, accuracy, 2 * size)
-    return np.asarray(solution - solution.mean(axis=0))
+    mean = right[:size].mean(axis=0)
+    right = np.concatenate([right[:size] - mean, right[size:]])
+    diagonal = np.append(degree, np.diag(corner))
+    solution = conjugate_gradients(times, right, diagonal, accuracy, 2 * size)
+    solution[:size] -= solution[:size].mean(axis=0)
+    return solution
 
 
 def _flows(information: Information, probes: int) -> Floats:

@@ -18,27 +18,32 @@ the posterior stand for the true scores; by the law of total variance, the mean 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+import scipy
 
-from pairscale.core.arrays import Floats, Ints
 from pairscale.core.comparisons import OF_ITS_PAIR
 from pairscale.core.notices import without_notices
+from pairscale.pairing.table import numbered
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pairscale.core.arrays import Floats, Ints
     from pairscale.models.bayes.fit import BTLFit
+    from pairscale.models.bayes.posterior import Posterior
     from pairscale.models.bayes.settings import Repeats
 
 __all__ = ["MAX_ANSWERS", "ModelCheck", "check_model"]
 
 MAX_ANSWERS = 20_000
-"""More answers are not checked: with so many, every model fails."""
+"""More answers are not checked: with enough of them, every model fails."""
 _FEWEST_PER_ITEM = 3
-_LEVEL = 0.03  # of a warning; two in a hundred checks of a clean judge are flagged by chance, or three
+_LEVELS = {"distance": 0.03, "circles": 0.03, "drift": 0.05}
+"""Of a warning; at most six in a hundred checks of a clean judge are flagged by chance (docs/validation.md)."""
 _N_DRAWS = 400
 _FURTHEST = 4.0  # logits: beyond, answers hardly depend on the distance
 _LEAST_VARIANCE = 0.05
@@ -108,94 +113,87 @@ def check_model(rows: pl.DataFrame, seed: int = 1, fit: BTLFit | None = None) ->
         smaller = pl.min_horizontal("ID1", "ID2")
         larger = pl.max_horizontal("ID1", "ID2")
         answers = answers.filter(pl.struct(smaller.alias("a"), larger.alias("b")).is_first_distinct())
-    return _Checked(answers, full, seed).all()
+    return _checks(answers, full.posterior, seed)
 
 
-def _fitted(answers: pl.DataFrame, ids: list[str], seed: int, repeats: Repeats) -> BTLFit:
+def _fitted(answers: pl.DataFrame, ids: Sequence[str], seed: int, repeats: Repeats) -> BTLFit:
     from pairscale.models.bayes.fit import fit_btl
 
     with without_notices():
         return fit_btl(answers, ids, "btl_e_b", seed=seed, prior_sd="learned", repeats=repeats, approximate=True)
 
 
-class _Checked:
-    """The answers as numbers, and how far each is from its probability in every draw."""
+def _checks(answers: pl.DataFrame, posterior: Posterior, seed: int) -> list[ModelCheck]:
+    """All checks whose feature says something."""
+    names = pl.Series(posterior.ids)
+    first = numbered(answers["ID1"], names)
+    second = numbered(answers["ID2"], names)
+    won = (answers["better_id"] == answers["ID1"]).cast(pl.Float64).to_numpy()
+    third = len(won) // 3
+    middle = slice(third, 2 * third)
+    last = slice(2 * third, len(won))
+    distances = []
+    for size in (third, 2 * third):
+        scores = _fitted(answers[:size], posterior.ids, seed, "independent").posterior.theta.mean(axis=0)
+        distances.append(scores[first] - scores[second])
+    early = distances[0]
+    later = distances[1]
+    distance = np.zeros(len(won))
+    distance[middle] = _curved(early[middle], early[:third])
+    distance[last] = _curved(later[last], later[: 2 * third])
+    drift = np.zeros(len(won))
+    drift[last] = 2 * early[last] - later[last]  # where the first third and the middle disagree, it counts most
+    chance = _chances(posterior, first, second, seed)
+    made = [
+        _check("distance", distance, won, chance, two_sided=True),
+        _check("circles", _chains(first, second, won, posterior.n_items), won, chance, two_sided=False),
+        _check("drift", drift, won, chance, two_sided=False),
+    ]
+    return [check for check in made if check is not None]
 
-    def __init__(self, answers: pl.DataFrame, fit: BTLFit, seed: int) -> None:
-        posterior = fit.posterior
-        ids = list(posterior.ids)
-        self.answers = answers
-        self.ids = ids
-        self.seed = seed
-        places = answers.select(pl.col("ID1", "ID2").cast(pl.Enum(ids)).to_physical().cast(pl.Int64))
-        self.first: Ints = places["ID1"].to_numpy()
-        self.second: Ints = places["ID2"].to_numpy()
-        self.result: Floats = (answers["better_id"] == answers["ID1"]).cast(pl.Float64).to_numpy()
-        third = len(self.result) // 3
-        self.blocks = (slice(third, 2 * third), slice(2 * third, len(self.result)))
-        chosen = np.random.default_rng(seed).integers(posterior.n_draws, size=_N_DRAWS)
-        theta = posterior.theta[chosen]
-        predictor = theta[:, self.first] - theta[:, self.second]
-        if posterior.b is not None:
-            predictor += posterior.b[chosen, None]
-        self.chance: Floats = _logistic(predictor)
-        if posterior.epsilon is not None:
-            lapse = posterior.epsilon[chosen, None]
-            self.chance = (1 - lapse) * self.chance + lapse / 2
 
-    def all(self) -> list[ModelCheck]:
-        """All checks whose feature says something."""
-        middle, last = self.blocks
-        early = self._distances(middle.start)
-        later = self._distances(last.start)
-        distance = np.zeros(len(self.result))
-        distance[middle] = _curved(early[middle], early[: middle.start])
-        distance[last] = _curved(later[last], later[: last.start])
-        drift = np.zeros(len(self.result))
-        drift[last] = 2 * early[last] - later[last]  # where the first third and the middle disagree, it counts most
-        made = [
-            self._check("distance", distance, two_sided=True),
-            self._check("circles", self._chains(), two_sided=False),
-            self._check("drift", drift, two_sided=False),
-        ]
-        return [check for check in made if check is not None]
+def _chances(posterior: Posterior, first: Ints, second: Ints, seed: int) -> Floats:
+    """Per draw and answer, the probability that the first wins."""
+    chosen = np.random.default_rng(seed).integers(posterior.n_draws, size=_N_DRAWS)
+    theta = posterior.theta[chosen]
+    predictor = theta[:, first] - theta[:, second]
+    if posterior.b is not None:
+        predictor += posterior.b[chosen, None]
+    chance: Floats = scipy.special.expit(predictor)
+    if posterior.epsilon is not None:
+        lapse = posterior.epsilon[chosen, None]
+        chance = (1 - lapse) * chance + lapse / 2
+    return chance
 
-    def _distances(self, size: int) -> Floats:
-        """Per answer, the distance of its texts by the first answers alone."""
-        scores = _fitted(self.answers[:size], self.ids, self.seed, "independent").posterior.theta.mean(axis=0)
-        return np.asarray(scores[self.first] - scores[self.second])
 
-    def _chains(self) -> Floats:
-        """Per answer to a new pair, the signed root of how many more chains led from its first text than to it."""
-        size = len(self.ids)
-        beat = np.zeros((size, size), dtype=bool)
-        feature = np.zeros(len(self.result))
-        answers = zip(self.first.tolist(), self.second.tolist(), self.result.tolist(), strict=True)
-        for place, (first, second, won) in enumerate(answers):
-            if not beat[first, second] and not beat[second, first]:
-                forwards = int((beat[first] & beat[:, second]).sum())
-                backwards = int((beat[second] & beat[:, first]).sum())
-                feature[place] = np.sign(forwards - backwards) * np.sqrt(abs(forwards - backwards))
-            if won:
-                beat[first, second] = True
-            else:
-                beat[second, first] = True
-        return feature
+def _chains(first: Ints, second: Ints, won: Floats, n_items: int) -> Floats:
+    """Per answer to a new pair, the signed root of how many more chains led from its first text than to it."""
+    beat = np.zeros((n_items, n_items), dtype=bool)
+    feature = np.zeros(len(won))
+    for place, (one, two) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
+        if not beat[one, two] and not beat[two, one]:
+            surplus = int((beat[one] & beat[:, two]).sum()) - int((beat[two] & beat[:, one]).sum())
+            feature[place] = np.sign(surplus) * np.sqrt(abs(surplus))
+        if won[place]:
+            beat[one, two] = True
+        else:
+            beat[two, one] = True
+    return feature
 
-    def _check(self, name: str, feature: Floats, *, two_sided: bool) -> ModelCheck | None:
-        surprise = (self.result - self.chance) @ feature
-        variance = (self.chance * (1 - self.chance)) @ np.square(feature)
-        if variance.min() <= 0:
-            return None
-        scores = surprise / np.sqrt(variance)
-        z = float(scores.mean() / np.sqrt(max(1 - scores.var(), _LEAST_VARIANCE)))
-        p = 2 * _normal(-abs(z)) if two_sided else _normal(z)
-        return ModelCheck(name, *_WORDS[name], z, p, p >= _LEVEL)
+
+def _check(name: str, feature: Floats, won: Floats, chance: Floats, *, two_sided: bool) -> ModelCheck | None:
+    variance = (chance * (1 - chance)) @ np.square(feature)
+    if variance.min() <= 0:
+        return None
+    scores = (won - chance) @ feature / np.sqrt(variance)
+    z = float(scores.mean() / np.sqrt(max(1 - scores.var(), _LEAST_VARIANCE)))
+    p = float(2 * scipy.special.ndtr(-abs(z)) if two_sided else scipy.special.ndtr(z))
+    return ModelCheck(name, *_WORDS[name], z, p, p >= _LEVELS[name])
 
 
 def _curved(distance: Floats, before: Floats) -> Floats:
     """The signed square of the distances, less the multiple of the distance that fits it best among earlier answers."""
-    weight = _logistic(before) * _logistic(-before)
+    weight = scipy.special.expit(before) * scipy.special.expit(-before)
     linear = np.square(before) @ weight
     factor = (_squared(before) * before) @ weight / linear if linear > 0 else 0.0
     return np.asarray(_squared(distance) - factor * distance)
@@ -203,12 +201,3 @@ def _curved(distance: Floats, before: Floats) -> Floats:
 
 def _squared(distance: Floats) -> Floats:
     return distance * np.minimum(np.abs(distance), _FURTHEST)
-
-
-def _logistic(logit: Floats) -> Floats:
-    return np.asarray(0.5 * (1 + np.tanh(0.5 * logit)))
-
-
-def _normal(z: float) -> float:
-    """The distribution function of the normal distribution."""
-    return 0.5 * math.erfc(-z / math.sqrt(2))

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
+from pairscale.models.linalg import laplacian
+
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
 
@@ -64,7 +66,10 @@ def prior_mode(i: Ints, j: Ints, times: Floats, won: Floats, *, prior: float, st
         before = height
         share = 1.0
         p = scipy.special.expit(d)
-        factor = _factor(i, j, times * p * (1 - p), prior, n)
+        weights = times * p * (1 - p)
+        diagonal = np.asarray(np.bincount(i, weights, n) + np.bincount(j, weights, n) + prior, dtype=np.float64)
+        curvature = laplacian(i, j, weights, diagonal, np.zeros((0, n)))
+        factor, _ = scipy.linalg.lapack.dpotrf(curvature, lower=1, clean=1, overwrite_a=1)
         slope = signed_sums(i, j, won - times * p, n) - prior * theta
         step, _ = scipy.linalg.lapack.dpotrs(factor, slope, lower=1)
         if np.abs(step).max(initial=0.0) < _DONE:
@@ -75,11 +80,3 @@ def prior_mode(i: Ints, j: Ints, times: Floats, won: Floats, *, prior: float, st
 def signed_sums(i: Ints, j: Ints, values: Floats, n: int) -> Floats:
     """Per item, the sum over its pairs, with the sign that says on which side it is."""
     return np.asarray(np.bincount(i, values, n) - np.bincount(j, values, n), dtype=np.float64)
-
-
-def _factor(i: Ints, j: Ints, weights: Floats, prior: float, n: int) -> Floats:
-    curvature = np.zeros((n, n), order="F")
-    curvature[j, i] = -weights
-    curvature[np.diag_indices(n)] = np.bincount(i, weights, n) + np.bincount(j, weights, n) + prior
-    factor, _ = scipy.linalg.lapack.dpotrf(curvature, lower=1, clean=1, overwrite_a=1)
-    return np.asarray(factor)

@@ -12,7 +12,7 @@ the model, and that judges agree. Kinnear, Jones & Davies (2025, doi 10.31219/os
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -31,12 +31,16 @@ __all__ = [
     "ReliabilityOfDraws",
     "ScaleSeparation",
     "eap_reliability",
+    "expected_r2",
+    "kendall",
     "outlying",
+    "pearson",
     "reliability_of_draws",
     "scale_separation_reliability",
+    "spearman",
 ]
 
-_MOST_OUTSIDE = 10  # of so many texts one may lie outside: more are no outliers but a second group
+_MOST_OUTSIDE = 10  # texts for each one that may lie outside: more are no outliers but a second group
 _WON_LITTLE = 0.2  # of their comparisons with the others, the texts outside won surely less than this
 _FAR = 3.2  # standard deviations of the others' scores
 _GAP = 0.7  # the same, to the next text
@@ -121,6 +125,11 @@ def reliability_of_draws(
     )
 
 
+def expected_r2(draws: Floats, means: Floats) -> float:
+    """The mean over draws of the squared correlation with the posterior means."""
+    return float(np.square(_correlations(draws, means)).mean())
+
+
 def _correlations(rows: Floats, column: Floats) -> Floats:
     """Of each row with one column."""
     centred = column - column.mean()
@@ -182,7 +191,6 @@ def _without(outside: npt.NDArray[np.bool_], cells: Cells, model: JudgeParameter
 
     number = np.cumsum(~outside) - 1
     kept = ~(outside[cells.winner] | outside[cells.loser])
-    judge = None if cells.judge is None else cells.judge[kept]
     rest = replace(
         cells,
         winner=number[cells.winner[kept]],
@@ -190,7 +198,7 @@ def _without(outside: npt.NDArray[np.bool_], cells: Cells, model: JudgeParameter
         sign=cells.sign[kept],
         times=cells.times[kept],
         n_items=int((~outside).sum()),
-        judge=judge,
+        judge=None,
     )
     theta, _ = draw_around(Target(rest, model), N_DRAWS, np.random.default_rng(_SEED))
     return reliability_of_draws(theta[:, : rest.n_items]).estimate
@@ -269,17 +277,17 @@ def eap_reliability(theta: npt.ArrayLike, sds: npt.ArrayLike | None = None) -> f
     if sds is None:
         if means.ndim != 2 or len(means) < 2:
             raise InputError(f"draws must have a row per draw and a column per item; theta is of shape {means.shape}")
-        unknown = float(means.var(axis=0, ddof=1).mean())
+        within = float(means.var(axis=0, ddof=1).mean())
         means = means.mean(axis=0)
     else:
         deviations = _numbers(sds)
         if means.ndim != 1 or means.shape != deviations.shape or not (deviations >= 0).all():
             raise InputError("theta and sds must be two lists of one length, with no standard deviation below 0")
-        unknown = float(np.mean(np.square(deviations)))
-    known = _variance(means)
-    if known + unknown == 0:
+        within = float(np.mean(np.square(deviations)))
+    between = _variance(means)
+    if between + within == 0:
         raise InputError("all of theta are equal and certain: there is no spread that could be reliable")
-    return known / (known + unknown)
+    return between / (between + within)
 
 
 def _numbers(values: npt.ArrayLike) -> Floats:
@@ -296,3 +304,38 @@ def _variance(scores: Floats) -> float:
     if len(scores) < 2:
         raise InputError(f"a reliability needs at least two items; there are {len(scores)}")
     return float(np.var(scores, ddof=1)) if np.ptp(scores) else 0.0
+
+
+def pearson(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:
+    """Pearson's correlation."""
+    if _is_flat(x) or _is_flat(y):
+        return None
+    scaled = []
+    for values in (x, y):
+        apart = values - values.mean(dtype=np.float64)
+        apart = apart / np.abs(apart).max()  # so that no square is lost
+        scaled.append(apart / np.sqrt(apart @ apart))
+    return float(np.clip(scaled[0] @ scaled[1], -1, 1))
+
+
+def spearman(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:
+    """Spearman's rank correlation."""
+    return pearson(_ranks(x), _ranks(y))
+
+
+def kendall(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:
+    """Kendall's tau-b."""
+    from scipy.stats import kendalltau  # which takes most of a second to import
+
+    return None if _is_flat(x) or _is_flat(y) else float(kendalltau(x, y).statistic)
+
+
+def _ranks(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Ranks from 1; equal values share the mean of theirs."""
+    _, which, times = np.unique(values, return_inverse=True, return_counts=True)
+    mean: npt.NDArray[np.float64] = np.cumsum(times) - (times - 1) / 2
+    return mean[which]
+
+
+def _is_flat(values: npt.NDArray[Any]) -> bool:
+    return len(values) < 2 or bool(values.min() == values.max())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from pairscale.core.jobs import run_tasks, values_of
 from pairscale.core.notices import notice
 from pairscale.models.data import connected_parts
 from pairscale.models.likelihood import outcome_probabilities
-from pairscale.models.linalg import EXACT_LIMIT, Covariance, covariance, is_exact, variances
+from pairscale.models.linalg import EXACT_LIMIT, covariance, is_exact, variances
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
@@ -23,99 +23,93 @@ if TYPE_CHECKING:
     from pairscale.models.engines import FitEngine, Root
     from pairscale.models.likelihood import Parameters
 
-__all__ = ["Requested", "Uncertainty", "assess"]
+__all__ = ["Uncertainty", "assess"]
 
 _FEW_CLUSTERS = 20
 _RANK_DRAWS = 2_000
 _BLOCK = 20  # bootstrap rounds that share a seed, and a task
 
 
-@dataclass(frozen=True, slots=True)
-class Requested:
-    """What is to be known about the scores.
-
-    Attributes:
-        level: of the intervals.
-        se: whether standard errors are wanted at all.
-        covariance: whether the full covariance is kept.
-        bootstrap: how many rounds; 0 for none.
-        ranks: whether the intervals of the ranks are wanted.
-        seed: of what is random.
-        n_jobs: how many blocks of bootstrap rounds are fitted at once.
-        reference: the place of the item that the scores are differences to.
-    """
-
-    level: float
-    se: bool
-    covariance: bool
-    bootstrap: int
-    ranks: bool
-    seed: int
-    n_jobs: int | None = None
-    reference: int | None = None
-
-
 @dataclass(slots=True, eq=False)
 class Uncertainty:
-    """What is known about the scores of one part; None and nothing where standard errors were not asked for.
+    """What is known about the scores of one part; NaN where the information about them is singular.
 
     Attributes:
         se_mean: of the differences to the mean, by the model.
         se: of the differences to the reference, by the model; to the mean where there is none.
         interval_se: of the kind that the intervals are made with.
-        extra_se: of the further parameters, of that kind.
+        further_se: of the further parameters, of that kind.
         z: how many standard errors an interval goes to each side.
         columns: further columns of the table.
         covariance: the full one, of the kind of the intervals.
         notices: what to be careful with.
     """
 
-    se_mean: Floats | None = None
-    se: Floats | None = None
-    interval_se: Floats | None = None
-    extra_se: Floats | None = None
-    z: float = 0.0
+    se_mean: Floats
+    se: Floats
+    interval_se: Floats
+    further_se: Floats
+    z: float
     columns: dict[str, Floats | Ints] = field(default_factory=dict[str, "Floats | Ints"])
     covariance: Floats | None = None
     notices: list[str] = field(default_factory=list[str])
 
 
-def assess(counts: Counts, units: Units, root: Root, engine: FitEngine, asked: Requested) -> Uncertainty:
-    """Everything that was asked about the scores."""
-    if not asked.se:
-        return Uncertainty()
+def assess(
+    counts: Counts, units: Units, root: Root, engine: FitEngine, options: Mapping[str, Any], reference: int | None
+) -> Uncertainty:
+    """Everything that was asked about the scores.
+
+    Args:
+        counts: the comparisons.
+        units: what is resampled.
+        root: the scores.
+        engine: how they were found.
+        options: those of :func:`pairscale.fit_bt_model`.
+        reference: the place of the item that the scores are differences to.
+    """
+    size = counts.n_items
     clustered = units.cluster is not None
-    needs_full = asked.covariance or asked.reference is not None or clustered or (asked.ranks and not asked.bootstrap)
-    if needs_full and not is_exact(counts):
-        raise InputError(
-            f"covariance, reference, cluster and rank_intervals are for up to {EXACT_LIMIT:,} items, and these are "
-            f"{counts.n_items:,}; rank_intervals also go with bootstrap"
-        )
-    full = covariance(root.now.information) if needs_full else None
-    found = variances(root.now.information) if full is None else (np.diag(full.theta), full.extra)
-    if found is None or (clustered and full is None):
+    rounds = options["bootstrap"]
+    ranks = options["rank_intervals"]
+    full = None
+    if options["covariance"] or reference is not None or clustered or (ranks and not rounds):
+        if not is_exact(counts):
+            raise InputError(
+                f"covariance, reference, cluster and rank_intervals are for up to {EXACT_LIMIT:,} items, and these are "
+                f"{size:,}; rank_intervals also go with bootstrap"
+            )
+        full = covariance(root.now.information)
+        variance = None if full is None else np.maximum(np.diag(full), 0.0)
+    else:
+        variance = variances(root.now.information)
+    if variance is None:
         if root.converged:
             raise FitError("no standard errors: the information about the scores is singular")
-        return Uncertainty()
-    se_mean = np.sqrt(np.maximum(found[0], 0.0))
-    known = Uncertainty(se_mean, se_mean, z=NormalDist().inv_cdf((1 + asked.level) / 2))
+        variance = np.full(size + root.at.n_further, np.nan)
+    se_mean = np.sqrt(variance[:size])
+    z = NormalDist().inv_cdf((1 + options["level"]) / 2)
+    uncertainty = Uncertainty(se_mean, se_mean, se_mean, np.sqrt(variance[size:]), z)
     if full is not None:
-        known.se = _standard_errors(full.theta, asked.reference)
-    known.interval_se = known.se
-    known.extra_se = np.sqrt(np.diag(found[1]))
-    if clustered and full is not None:
-        full = _robust(known, full, counts, units, root, asked)
-    if asked.covariance and full is not None:
-        known.covariance = full.theta
+        uncertainty.se = _standard_errors(full[:size, :size], reference)
+        uncertainty.interval_se = uncertainty.se
+        if clustered:
+            full = _sandwich(full, counts, units, root)
+            uncertainty.interval_se = _standard_errors(full[:size, :size], reference)
+            uncertainty.columns["se_robust"] = uncertainty.interval_se
+            uncertainty.further_se = np.sqrt(np.diag(full)[size:])
+            uncertainty.notices += _say_few_clusters(units.n_clusters)
+        if options["covariance"]:
+            uncertainty.covariance = full[:size, :size]
     draws = None
-    if asked.bootstrap:
-        draws = _bootstrap(known, counts, units, root, engine, asked)
-    elif asked.ranks and full is not None:
-        draws = _normal_draws(root.at.theta, full.theta, asked.seed)
-    if asked.ranks and draws is not None:
-        lower, upper = _rank_bounds(draws, asked.level)
-        known.columns |= {"rank_lower": lower, "rank_upper": upper}
-    return known
+    if rounds:
+        draws = _bootstrap(uncertainty, counts, units, root, engine, options, reference)
+    elif ranks and full is not None:
+        draws = _normal_draws(root.at.theta, full[:size, :size], options["seed"])
+    if ranks and draws is not None:
+        lower, upper = _rank_bounds(draws, options["level"])
+        uncertainty.columns |= {"rank_lower": lower, "rank_upper": upper}
+    return uncertainty
 
 
 def _standard_errors(spread: Floats, reference: int | None) -> Floats:
@@ -127,39 +121,31 @@ def _standard_errors(spread: Floats, reference: int | None) -> Floats:
     return np.sqrt(np.maximum(variance, 0.0))
 
 
-def _robust(
-    known: Uncertainty, model: Covariance, counts: Counts, units: Units, root: Root, asked: Requested
-) -> Covariance:
-    """Add robust standard errors, and make intervals with them."""
-    if units.n_clusters < 2:
-        raise FitError("robust standard errors need at least 2 clusters; all comparisons are of one")
-    if units.n_clusters < _FEW_CLUSTERS:
-        said = f"robust standard errors of only {units.n_clusters} clusters are themselves unsure, and rather too small"
-        known.notices.append(notice(said))
-    robust = _sandwich(model, counts, units, root)
-    known.interval_se = _standard_errors(robust.theta, asked.reference)
-    known.columns["se_robust"] = known.interval_se
-    known.extra_se = np.sqrt(np.diag(robust.extra))
-    return robust
+def _say_few_clusters(n: int) -> list[str]:
+    if n >= _FEW_CLUSTERS:
+        return []
+    return [notice(f"robust standard errors of only {n} clusters are themselves unsure, and rather too small")]
 
 
-def _sandwich(model: Covariance, counts: Counts, units: Units, root: Root) -> Covariance:
+def _sandwich(model: Floats, counts: Counts, units: Units, root: Root) -> Floats:
     """The covariance where the comparisons of a cluster (a judge, a task) may depend on each other.
 
     ``V (G / (G - 1) sum_g u_g u_g') V`` with V the covariance of the model, and u_g the sum over the comparisons of
     cluster g of ``weight · (outcome - expected)`` along every parameter.
     """
     size = counts.n_items
-    width = size + len(root.at.extra)
+    width = len(model)
     groups = units.n_clusters
-    who = np.asarray(units.cluster)
+    if groups < 2:
+        raise FitError("robust standard errors need at least 2 clusters; all comparisons are of one")
+    members = np.asarray(units.cluster)
     won, _, tie = outcome_probabilities(root.at.gaps(counts), root.at.nu)
     expected = won if tie is None else won + tie / 2
     weight = units.weight * units.times
     surplus = weight * (units.result - expected[units.pair])
 
     def along(column: Ints | int, values: Floats) -> Floats:
-        sums = np.bincount(who * width + column, values, groups * width)
+        sums = np.bincount(members * width + column, values, groups * width)
         return np.asarray(sums.reshape(groups, width), dtype=np.float64)
 
     scores = along(counts.first[units.pair], surplus) - along(counts.second[units.pair], surplus)
@@ -167,34 +153,42 @@ def _sandwich(model: Covariance, counts: Counts, units: Units, root: Root) -> Co
         scores += along(size, surplus)
     if tie is not None:
         scores += along(width - 1, weight * ((units.result == 0.5) - tie[units.pair]))
-    half = scores @ np.block([[model.theta, model.cross], [model.cross.T, model.extra]])
-    full = half.T @ half * (groups / (groups - 1))
-    return Covariance(full[:size, :size], full[:size, size:], full[size:, size:])
+    half = scores @ model
+    return half.T @ half * (groups / (groups - 1))
 
 
 def _bootstrap(
-    known: Uncertainty, counts: Counts, units: Units, root: Root, engine: FitEngine, asked: Requested
+    uncertainty: Uncertainty,
+    counts: Counts,
+    units: Units,
+    root: Root,
+    engine: FitEngine,
+    options: Mapping[str, Any],
+    reference: int | None,
 ) -> Floats:
     """Add bootstrap standard errors, and make intervals with them; the scores of the rounds."""
-    rounds = _resampled_fits(counts, units, root.at, engine, asked)
-    failed = asked.bootstrap - len(rounds)
+    n_rounds = options["bootstrap"]
+    rounds = _resampled_fits(counts, units, root.at, engine, options)
+    failed = n_rounds - len(rounds)
     if failed:
-        said = f"{failed:,} of {asked.bootstrap:,} bootstrap rounds gave no estimate and were left out"
-        known.notices.append(notice(said))
+        text = f"{failed:,} of {n_rounds:,} bootstrap rounds gave no estimate and were left out"
+        uncertainty.notices.append(notice(text))
     theta = rounds[:, : counts.n_items]
-    if asked.covariance:
-        known.covariance = np.atleast_2d(np.cov(theta, rowvar=False))
-    if asked.reference is not None:
-        theta = theta - theta[:, [asked.reference]]
+    if options["covariance"]:
+        uncertainty.covariance = np.atleast_2d(np.cov(theta, rowvar=False))
+    if reference is not None:
+        theta = theta - theta[:, [reference]]
     # Not the quantiles of the draws: scores are a little too wide apart, resampled ones twice that, and with quantiles
     # 92 % and not 95 % of simulated truths were inside.
-    known.interval_se = theta.std(axis=0, ddof=1)
-    known.columns["se_bootstrap"] = known.interval_se
-    known.extra_se = rounds[:, counts.n_items :].std(axis=0, ddof=1)
+    uncertainty.interval_se = theta.std(axis=0, ddof=1)
+    uncertainty.columns["se_bootstrap"] = uncertainty.interval_se
+    uncertainty.further_se = rounds[:, counts.n_items :].std(axis=0, ddof=1)
     return theta
 
 
-def _resampled_fits(counts: Counts, units: Units, start: Parameters, engine: FitEngine, asked: Requested) -> Floats:
+def _resampled_fits(
+    counts: Counts, units: Units, start: Parameters, engine: FitEngine, options: Mapping[str, Any]
+) -> Floats:
     """Scores and further parameters of resampled comparisons, one row per round that has an estimate.
 
     A round gives every comparison (or every cluster of them) a new weight: how often it is drawn when as many are drawn
@@ -205,11 +199,11 @@ def _resampled_fits(counts: Counts, units: Units, start: Parameters, engine: Fit
     Raises:
         FitError: when most rounds gave no estimate.
     """
-    rounds = asked.bootstrap
+    rounds = options["bootstrap"]
     blocks = [range(begin, min(begin + _BLOCK, rounds)) for begin in range(0, rounds, _BLOCK)]
-    fitted = partial(_fitted_block, counts, units, start, engine, asked.seed)
+    fitted = partial(_fitted_block, counts, units, start, engine, options["seed"])
     draws: list[Floats] = []
-    for estimates in values_of(list(run_tasks(fitted, blocks, asked.n_jobs)), "block of bootstrap rounds"):
+    for estimates in values_of(list(run_tasks(fitted, blocks, options["n_jobs"])), "block of bootstrap rounds"):
         draws += estimates
     failed = rounds - len(draws)
     if failed > rounds / 2:
@@ -227,15 +221,15 @@ def _fitted_block(
     random = np.random.default_rng([seed, block.start])
     draws = []
     for drawn in _drawn(units, random, len(block), smooth=engine.name != "sirt"):
-        again = counts.reweighted(units, units.weight * drawn)
-        there = again.times > 0
-        if not there.all() and len(connected_parts(again, there)) > 1:
+        resampled = counts.reweighted(units, units.weight * drawn)
+        has_comparisons = resampled.times > 0
+        if not has_comparisons.all() and len(connected_parts(resampled, has_comparisons)) > 1:
             continue
-        if start.ties and again.tied is not None and not 0 < again.tied.sum() < again.times.sum():
+        if start.ties and resampled.tied is not None and not 0 < resampled.tied.sum() < resampled.times.sum():
             continue
-        found = engine.solve(again, start)
-        if found.converged:
-            draws.append(np.concatenate([found.at.theta, found.at.extra]))
+        root = engine.solve(resampled, start)
+        if root.converged:
+            draws.append(root.at.values)
     return draws
 
 

@@ -6,7 +6,7 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -56,18 +56,16 @@ def warm_from_bytes(data: bytes) -> Warm:
     head, arrays = unpacked(data, "the start of a fit")
 
     def whole(value: dict[str, Any]) -> Any:
-        """The way back from ``plain``; earlier versions also marked mappings and tuples, and had more fields."""
+        """The way back from ``plain``."""
         if "kind" in value:
-            record = _RECORDS[value["kind"]]
-            kept = {entry.name: value["fields"].get(entry.name) for entry in fields(record)}
-            return record(**{name: tuple(item) if isinstance(item, list) else item for name, item in kept.items()})
+            return _RECORDS[value["kind"]](**value["fields"])
         if "array" in value:
             return arrays[value["array"]]
-        return value.get("dict", value.get("tuple", value))
+        return value
 
     try:
-        text = head["start"] if isinstance(head["start"], str) else json.dumps(head["start"])
-        start: Warm = json.loads(text, object_hook=whole)
+        start: Warm = json.loads(head["start"], object_hook=whole)
+        start = replace(start, ids=tuple(start.ids))
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"these {len(data):,} bytes are not the start of a fit: {error!r}") from None
     return start

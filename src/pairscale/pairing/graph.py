@@ -12,8 +12,7 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import TableError
 from pairscale.core.notices import plural
 from pairscale.core.tables import Table, listed, require_ids, to_frame
-from pairscale.pairing.edges import count_cells, linked_groups, numbered
-from pairscale.pairing.table import require_two
+from pairscale.pairing.table import count_cells, linked_groups, numbered, require_two
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import os
 from collections.abc import Iterable
 from functools import partial
 from typing import Annotated, Literal
@@ -17,8 +18,9 @@ from pairscale.core.notices import notice
 from pairscale.people._guard import Guard, is_signed, signature
 from pairscale.people._markdown import shown
 from pairscale.people._pages import STATIC, Signature, Token, add_errors, page, problem, see
-from pairscale.people.overview import FAST_LETTERS, Overview, label_table, overview
-from pairscale.people.queue import Labeller, LabelQuestion, LabelStore
+from pairscale.people.overview import FAST_LETTERS, Overview, label_table, overview, run_overview
+from pairscale.people.queue import Labeller, LabelQuestion, LabelStore, LiveQuestions
+from pairscale.store.runfile import open_run
 
 SKIP_REASONS = (
     "I cannot tell which is better",
@@ -52,8 +54,12 @@ def create_app(
     app.add_middleware(Guard, hosts=tuple(hosts))
     add_errors(app, _HEADING, _not_saved)
     _add_labelling(app, source, instructions, plain)
-    if source.undoes:
+    if not isinstance(source, LiveQuestions):
         _add_owner(app, source)
+        _add_people(app, source)
+    elif source.asking is not None:
+        _add_run_owner(app, source, source.asking)
+        _add_people(app, source)
     return app
 
 
@@ -86,12 +92,14 @@ def _add_labelling(app: FastAPI, source: LabelStore, instructions: str, plain: b
         standing = source.standing(labeller)
         common = {
             "labeller": labeller, "standing": standing, "notice": _NOTICES.get(why, ""), "undoes": source.undoes,
-            "undo_csrf": signature(source.secret, "undo", token), "guide": guide,
+            "undo_csrf": signature(source.secret, "undo", token), "guide": guide, "recent": source.recent(labeller),
         }  # fmt: skip
         if isinstance(found, LabelQuestion):
             csrf = signature(source.secret, "answer", token, found.question_id)
             asked = {"question": found, "ties": source.ties, "reasons": SKIP_REASONS, "text": text, "csrf": csrf}
             return page("label.html", common | asked)
+        if found == "paused":
+            return page("paused.html", common)
         if found == "waiting":
             return page("waiting.html", common, headers={"refresh": str(_WAIT_SECONDS[source.undoes])})
         return page("done.html", common)
@@ -123,10 +131,10 @@ def _add_labelling(app: FastAPI, source: LabelStore, instructions: str, plain: b
         return see(f"/l/{token}" if saved else f"/l/{token}?why=again")
 
     @app.post("/l/{token}/undo")
-    def undo(token: Token, csrf: Signature) -> Response:
+    def undo(token: Token, csrf: Signature, question: Annotated[int | None, Form(ge=1, le=2**53)] = None) -> Response:
         labeller = who(token)
         _require_signed(csrf, source.secret, "undo", token)
-        return see(f"/l/{token}?why={'undone' if source.undo(labeller) else 'nothing'}")
+        return see(f"/l/{token}?why={'undone' if source.undo(labeller, question) else 'nothing'}")
 
 
 def _require_signed(csrf: str, secret: str, *parts: object) -> None:
@@ -154,28 +162,67 @@ def _add_owner(app: FastAPI, store: LabelStore) -> None:
             seen[state] = view
         return seen[state]
 
-    def check(token: str) -> None:
-        if not hmac.compare_digest(token.encode("utf-8", "replace"), store.owner_token.encode()):
-            raise HTTPException(404, "This link is not known here.")
-
     @app.get("/owner/{token}")
     def show(token: Token) -> Response:
-        check(token)
+        _check_owner(store, token)
         values = {"view": look(), "store": store, "fast": FAST_LETTERS, "token": token}
         return page("owner.html", values | {"csrf": signature(store.secret, "labellers", token)})
 
     @app.post("/owner/{token}/labellers")
     def add(token: Token, name: Annotated[str, Form(max_length=200)], csrf: Signature) -> Response:
-        check(token)
+        _check_owner(store, token)
         _require_signed(csrf, store.secret, "labellers", token)
         store.add_labeller(name)
         return see(f"/owner/{token}")
 
+    @app.post("/owner/{token}/withdraw")
+    def withdraw(token: Token, labeller: Annotated[int, Form()], csrf: Signature) -> Response:
+        store.withdraw(_labeller_of_owner(store, token, csrf, labeller))
+        return see(f"/owner/{token}")
+
     @app.get("/owner/{token}/labels.{ending}")
     def download(token: Token, ending: Literal["csv", "jsonl"]) -> Response:
-        check(token)
+        _check_owner(store, token)
         table = label_table(store)
         content = guarded_frame(table).write_csv() if ending == "csv" else table.write_ndjson()
         kind = "text/csv; charset=utf-8" if ending == "csv" else "application/x-ndjson"
         headers = {"content-disposition": f'attachment; filename="labels.{ending}"'}
         return Response(content, headers=headers, media_type=kind)
+
+
+def _add_run_owner(app: FastAPI, questions: LiveQuestions, run: str | os.PathLike[str]) -> None:
+    """Who has judged how many for a run, how fast, and how well they agree with its scale."""
+
+    @app.get("/owner/{token}")
+    def show(token: Token) -> Response:
+        _check_owner(questions, token)
+        with open_run(run) as store:
+            view = run_overview(questions, store)
+        csrf = signature(questions.secret, "labellers", token)
+        return page("run_owner.html", {"view": view, "token": token, "csrf": csrf})
+
+
+def _add_people(app: FastAPI, store: LabelStore) -> None:
+    """Pause people, on the page of the owner."""
+
+    @app.post("/owner/{token}/pause")
+    def pause(
+        token: Token, labeller: Annotated[int, Form()], paused: Annotated[bool, Form()], csrf: Signature
+    ) -> Response:
+        store.pause(_labeller_of_owner(store, token, csrf, labeller), paused)
+        return see(f"/owner/{token}")
+
+
+def _check_owner(store: LabelStore, token: str) -> None:
+    if not hmac.compare_digest(token.encode("utf-8", "replace"), store.owner_token.encode()):
+        raise HTTPException(404, "This link is not known here.")
+
+
+def _labeller_of_owner(store: LabelStore, token: str, csrf: str, number: int) -> Labeller:
+    """The labeller of a number, where the form comes from the owner's page."""
+    _check_owner(store, token)
+    _require_signed(csrf, store.secret, "labellers", token)
+    for labeller in store.labellers():
+        if labeller.labeller_id == number:
+            return labeller
+    raise HTTPException(404, "There is no such labeller.")

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import polars as pl
+
+from pairscale.adaptive.messages import adaptive_status
+from pairscale.checks.people import PEOPLE_COLUMNS, answers_of_people, people_table
 from pairscale.reporting.labels import label_alpha, label_pairs
+from pairscale.store.labels import label_results
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from pairscale.people.cases import Case
-    from pairscale.people.queue import Labeller, LabelStore
+    from pairscale.people.queue import Labeller, LabelStore, LiveQuestions
+    from pairscale.store.runfile import RunFile
 
 _Row: TypeAlias = Mapping[str, Any]
 
@@ -23,6 +27,10 @@ FAST_LETTERS = 100.0
 
 _LEAN_P = 0.01
 _FEWEST = 5  # labels before a labeller is called fast
+_USUAL_TARGET = 0.9
+_USUAL_PER_TEXT = 9  # comparisons that a reliability of .9 usually takes, for each text
+_LEAST_RELIABILITY = 0.3  # below it, a projection from the reliability would swing
+_ROUNDED_FROM = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,9 @@ class LabellerView:
         left_range: the 95 % interval of the share of the left side; None without any.
         leans: whether chance does not explain it (exact test, p < 0.01).
         last: when the last label came, UTC.
+        is_paused: whether they are not asked at present.
+        agreement: the share of their winners that have the higher score on the scale of all labels; None without one.
+        misfit: why their answers fit that scale unusually badly or well; empty where they do not.
     """
 
     labeller: Labeller
@@ -56,6 +67,9 @@ class LabellerView:
     left_range: tuple[float | None, float | None] | None
     leans: bool
     last: str | None
+    is_paused: bool = False
+    agreement: float | None = None
+    misfit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +119,12 @@ class Overview:
     pairs: Sequence[_Row]
     stuck: int
 
+    @property
+    def each(self) -> int | None:
+        """About how many labels there will be for each labeller who is not paused."""
+        asked = sum(not view.is_paused for view in self.labellers)
+        return round(self.wanted / asked) if asked > 1 else None
+
 
 def overview(store: LabelStore) -> Overview:
     """Everything that the owner's page shows."""
@@ -114,14 +134,104 @@ def overview(store: LabelStore) -> Overview:
     by_name = _grouped(rows, "labeller")
     by_criterion = _grouped(rows, "criterion")
     names = list(dict.fromkeys(case.criterion for case in cases.values()))
+    paused = store.paused()
+    fits = {row["person"]: row for row in people_table(label_results(store.run)).iter_rows(named=True)}
+    views = []
+    for labeller in store.labellers():
+        view = _labeller(labeller, by_name.get(labeller.name, []), cases)
+        fit = fits.get(labeller.name, {})
+        views.append(
+            replace(
+                view,
+                is_paused=labeller.name in paused,
+                agreement=fit.get("agreement"),
+                misfit=fit.get("reason") or "",
+            )
+        )
     return Overview(
         labels,
         wanted,
-        [_labeller(one, by_name.get(one.name, []), cases) for one in store.labellers()],
+        views,
         [_criterion(name, by_criterion.get(name, []), cases, store.labels_per_case) for name in names],
         label_pairs(rows),
-        _stuck(rows, cases, len(store.labellers()), store.labels_per_case),
+        _stuck(rows, cases, len(views) - len(paused), store.labels_per_case),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RunOverview:
+    """A run that asks people.
+
+    Attributes:
+        answered: comparisons so far.
+        expected: about how many there will be in all; None for another goal than the whole order.
+        people: one row per person who is asked, with the columns of :func:`pairscale.checks.people.people_table`,
+            ``token`` and ``is_paused``.
+    """
+
+    answered: int
+    expected: int | None
+    people: Sequence[_Row]
+
+    @property
+    def each(self) -> int | None:
+        """About how many there will be for each person who is not paused."""
+        asked = sum(not row["is_paused"] for row in self.people)
+        if self.expected is None or not asked:
+            return None
+        return round(self.expected / asked)
+
+
+def run_overview(store: LiveQuestions, run: RunFile) -> RunOverview:
+    """What the owner's page of a run shows.
+
+    Args:
+        store: the questions of the run.
+        run: its run file.
+    """
+    with run.snapshot():
+        answers = answers_of_people(run)
+        status = adaptive_status(run)
+        rounds = run.read_log("round_log")
+    by_name = {row["person"]: row for row in people_table(answers).iter_rows(named=True)}
+    paused = store.paused()
+    people = []
+    for labeller in store.labellers():
+        nothing = dict.fromkeys(PEOPLE_COLUMNS) | {"person": labeller.name, "comparisons": 0, "ties": 0, "skipped": 0}
+        row = by_name.get(labeller.name, nothing)
+        person = {"labeller_id": labeller.labeller_id, "token": labeller.token}
+        people.append(row | person | {"is_paused": labeller.name in paused})
+    done = 0 if status is None else int(status["committed_pairs"])
+    expected = None
+    if status is not None and status["goal"] == "order":
+        last = rounds[-1] if rounds else {}
+        reliability = last.get("reliability")
+        target = last.get("eap_reliability_min") or _USUAL_TARGET
+        expected = expected_comparisons(int(status["n_items"]), done, reliability, target)
+    return RunOverview(done, expected, people)
+
+
+def expected_comparisons(n: int, done: int, reliability: float | None, target: float) -> int:
+    """About how many comparisons a run will take: the odds of the reliability grow in proportion to them.
+
+    Args:
+        n: texts.
+        done: comparisons so far.
+        reliability: with them; None before the first refit.
+        target: the reliability at which the run stops.
+    """
+    if reliability is None or not _LEAST_RELIABILITY < reliability < 1:
+        expected = n * _USUAL_PER_TEXT * _odds(target) / _odds(_USUAL_TARGET)
+    else:
+        expected = done * _odds(target) / _odds(reliability)
+    if expected >= _ROUNDED_FROM:
+        expected = round(expected / 10) * 10
+    return max(done, round(expected))
+
+
+def _odds(share: float) -> float:
+    share = min(share, 0.99)
+    return share / (1 - share)
 
 
 def _grouped(rows: Sequence[_Row], column: str) -> dict[str, list[_Row]]:

@@ -47,6 +47,8 @@ _MODULUS = 2**31 - 1  # a prime: by it, a factor and a shift, every labeller has
 _QUEUE_WAIT_S = 1.5  # a run needs some hundredths of a second to choose its next pair
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{16,}")
 _LONGEST_NAME = 100
+_N_RECENT = 5
+_BEGINNING = 60  # characters of a text by which a labeller knows it again
 _CASES = label_cases.c
 _QUESTIONS = label_questions.c
 _LABELS = labels.c
@@ -103,6 +105,23 @@ class Standing:
     mine: int
     labels: int
     wanted: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecentAnswer:
+    """An answer that its labeller may still change.
+
+    Attributes:
+        question_id: of the question.
+        choice: ``1`` for the left text, ``2``, ``tie``, or ``skipped``.
+        left: how the left text begins.
+        right: how the right text begins.
+    """
+
+    question_id: int
+    choice: str
+    left: str
+    right: str
 
 
 def whose(token: str, labellers: Iterable[Labeller]) -> Labeller | None:
@@ -285,15 +304,15 @@ class LabelStore:
 
     # Labellers
 
-    def add_labeller(self, name: str) -> Labeller:
-        """The labeller of a name; a new one gets a link."""
+    def add_labeller(self, name: str, token: str | None = None) -> Labeller:
+        """The labeller of a name; a new one gets a link, with this token where there is one."""
         name = _checked_name(name)
         with self._changing() as change:
             connection = change.connection
             found = connection.execute(select(*_LABELLER).where(_WHO.name == name)).first()
             if found is None:
                 number = (connection.execute(select(func.max(_WHO.labeller_id))).scalar() or 0) + 1
-                token = tables.new_token()
+                token = token or tables.new_token()
                 made = {"labeller_id": number, "name": name, "token": token, "joined_at": utc_now()}
                 change.insert(labellers, [made])
                 return Labeller(number, name, token)
@@ -310,12 +329,14 @@ class LabelStore:
 
     # Questions
 
-    def next(self, labeller: Labeller) -> LabelQuestion | Literal["waiting", "done"]:
+    def next(self, labeller: Labeller) -> LabelQuestion | Literal["waiting", "done", "paused"]:
         """What to ask a labeller now: what they have begun, else the next case.
 
         Returns:
-            A case; ``waiting`` while all that is missing is held by others; or ``done``.
+            A case; ``waiting`` while all that is missing is held by others; ``done``; or ``paused``.
         """
+        if labeller.name in self.paused():
+            return "paused"
         now = self._clock()
         me = labeller.labeller_id
         with self._changing() as change:
@@ -432,21 +453,66 @@ class LabelStore:
                 _count(connection, found.case_number, 1)
         return True
 
-    def undo(self, labeller: Labeller) -> bool:
-        """Take back the last standing label of a labeller, and ask them again; False when there is none."""
+    def undo(self, labeller: Labeller, question_id: int | None = None) -> bool:
+        """Take back one of the last five labels of a labeller, and ask them again.
+
+        Args:
+            labeller: who answered.
+            question_id: of the answer; the last one when None.
+
+        Returns:
+            Whether there was such an answer.
+        """
         now = self._clock()
         with self._changing() as change:
-            connection = change.connection
-            last = connection.execute(tables.LAST_LABEL, {"me": labeller.labeller_id}).first()
+            recent = self._latest(change.connection, labeller, _N_RECENT)
+            last = next((row for row in recent if question_id in {None, row.question_id}), None)
             if last is None:
                 return False
-            taken_back = update(labels).where(_LABELS.label_id == last.label_id).values(undone_at=utc_now())
-            connection.execute(taken_back)
-            change.changed(labels, [last.label_id])
-            _change_question(connection, last.question_id, done=False, shown_at=now, held_until=now + self._hold)
-            if last.preferred is not None:
-                _count(connection, last.case_number, -1)
+            _take_back(change, [last])
+            _change_question(change.connection, last.question_id, done=False, shown_at=now, held_until=now + self._hold)
         return True
+
+    def recent(self, labeller: Labeller) -> list[RecentAnswer]:
+        """The answers that a labeller may change, the last one first."""
+        with self.run.transaction() as connection:
+            rows = self._latest(connection, labeller, _N_RECENT)
+        answers = []
+        for row in rows:
+            asked = self._question(row.question_id, row.case_id, row.swapped)
+            choice = _OTHER[row.preferred] if row.swapped and row.preferred else row.preferred or "skipped"
+            answers.append(RecentAnswer(row.question_id, choice, asked.left[:_BEGINNING], asked.right[:_BEGINNING]))
+        return answers
+
+    def _latest(self, connection: Connection, labeller: Labeller, most: int | None = None) -> Sequence[Any]:
+        return connection.execute(tables.LATEST_FIRST.limit(most), {"me": labeller.labeller_id}).all()
+
+    # People who pause or leave
+
+    def paused(self) -> list[str]:
+        """The names of those who are not asked at present."""
+        return list(self.run.get_meta(tables.PAUSED) or [])
+
+    def pause(self, labeller: Labeller, paused: bool = True) -> None:
+        """Ask a labeller nothing from now on, or ask them again; what they hold is free at once."""
+        names = [name for name in self.paused() if name != labeller.name]
+        if paused:
+            names.append(labeller.name)
+        held = update(label_questions).where(_QUESTIONS.labeller_id == labeller.labeller_id, _QUESTIONS.done.is_(False))
+        with self._changing() as change:
+            change.set_fact(tables.PAUSED, names)
+            change.connection.execute(held.values(held_until=0))
+
+    def withdraw(self, labeller: Labeller) -> int:
+        """Take back all answers of a labeller, so that others are asked, and pause them; gives how many these were.
+
+        The answers stay in the run file, as taken back.
+        """
+        with self._changing() as change:
+            rows = self._latest(change.connection, labeller)
+            _take_back(change, rows)
+        self.pause(labeller)
+        return len(rows)
 
     # Reading
 
@@ -470,11 +536,20 @@ class LabelStore:
         people = select(func.count()).select_from(labellers).scalar_subquery()
         query = select(func.count(), func.count(_LABELS.undone_at), people).select_from(labels)
         with self.run.transaction() as connection:
-            return tuple(connection.execute(query).one())
+            return (*connection.execute(query).one(), *map(hash, self.paused()))
 
 
 def _change_question(connection: Connection, question_id: int, **values: Any) -> None:
     connection.execute(update(label_questions).where(_QUESTIONS.question_id == question_id).values(**values))
+
+
+def _take_back(change: Change, rows: Sequence[Any]) -> None:
+    """Labels no longer stand; they are kept."""
+    for row in rows:
+        change.connection.execute(update(labels).where(_LABELS.label_id == row.label_id).values(undone_at=utc_now()))
+        change.changed(labels, [row.label_id])
+        if row.preferred is not None:
+            _count(change.connection, row.case_number, -1)
 
 
 def _count(connection: Connection, case_number: int, step: int) -> None:
@@ -498,19 +573,40 @@ class LiveQuestions(LabelStore):
         queue: that of the judge.
         people: who answers; each gets a link of their own.
         trait: what is judged.
+        asking: the run file of the run that asks. It keeps the links, so that they are the same when the run is
+            resumed; without one they end with the page.
+
+    Raises:
+        StoreBusyError: another process is writing to the run file.
     """
 
     undoes = False  # the run has used an answer as soon as it is given
     shuffles = False
 
-    def __init__(self, queue: QuestionQueue, people: Sequence[str], trait: Trait | None = None) -> None:
-        super().__init__(None, [], labellers=people, labels_per_case=1, hold=_LIVE_HOLD_S)
+    def __init__(
+        self,
+        queue: QuestionQueue,
+        people: Sequence[str],
+        trait: Trait | None = None,
+        asking: str | os.PathLike[str] | None = None,
+    ) -> None:
+        names = [_checked_name(name) for name in people]
+        links = None if asking is None else tables.links_of_people(asking, names)
+        super().__init__(None, [], labels_per_case=1, hold=_LIVE_HOLD_S)
+        if links is not None:
+            self.owner_token = links["owner_token"]
+            self.secret = links["secret"]
+        for name in names:
+            self.add_labeller(name, None if links is None else links["people"][name])
+        self.asking = asking
         self._queue = queue
         self._trait = trait or Trait("", "")
         self._asked: dict[int, str] = {}
 
-    def next(self, labeller: Labeller) -> LabelQuestion | Literal["waiting", "done"]:
+    def next(self, labeller: Labeller) -> LabelQuestion | Literal["waiting", "done", "paused"]:
         """The oldest question that is free, which may take a moment to come."""
+        if labeller.name in self.paused():
+            return "paused"
         self.ties = self._queue.ties
         deadline = time.monotonic() + _QUEUE_WAIT_S
         with self._queue.changed:
@@ -545,7 +641,8 @@ class LiveQuestions(LabelStore):
         name = self._asked[question_id]
         given = [label for label in self.run.labels().to_dicts() if label["case_id"] == name]
         skips = {label["labeller"]: label["skipped"] for label in given if label["skipped"]}
-        if choice is None and len(skips) < len(self.labellers()):
+        asked = {person.name for person in self.labellers()} - set(self.paused())
+        if choice is None and asked - skips.keys():
             with self._queue.changed:
                 self._queue.changed.notify_all()
             return True
@@ -562,9 +659,13 @@ class LiveQuestions(LabelStore):
         self._queue.settle(int(name), verdict)
         return True
 
-    def undo(self, _labeller: Labeller) -> bool:
+    def undo(self, _labeller: Labeller, _question_id: int | None = None) -> bool:
         """Take nothing back: the run has used the answer already."""
         return False
+
+    def recent(self, _labeller: Labeller) -> list[RecentAnswer]:
+        """None: no answer can be changed."""
+        return []
 
     def standing(self, labeller: Labeller) -> Standing:
         """How much was answered; only the run knows how much is left."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import os
 import socket
 import threading
 import time
@@ -79,7 +80,7 @@ class LabelSite:
     Attributes:
         url: the beginning of every link.
         links: each person's name and link.
-        owner: the owner's link; empty for the questions of a run, which has no such page.
+        owner: the owner's link; empty for the questions of a run that is not saved, which has no such page.
     """
 
     url: str
@@ -121,17 +122,20 @@ def serve_questions(
     instructions: str = "",
     plain: bool = False,
     linger: float = _LINGER_S,
+    run: str | os.PathLike[str] | None = None,
 ) -> Iterator[LabelSite]:
     """Show the questions of a :class:`pairscale.HumanJudge` to people while the block runs.
 
     Args:
         queue: that of the judge.
-        people: who answers; each gets a link of their own, which ends with the block.
+        people: who answers; each gets a link of their own.
         trait: what is judged.
         address: where.
         instructions: for them, in Markdown.
         plain: show texts as they are written, not as Markdown.
         linger: seconds to keep serving at the end, so that those who wait are told that it is over.
+        run: the run file of the run that asks. It keeps the links, so that they are the same when the run is resumed,
+            and there is an owner's page. Without one the links end with the block.
 
     Raises:
         InputError: the port is taken, or no one is named.
@@ -140,9 +144,10 @@ def serve_questions(
     from pairscale.people.queue import LiveQuestions
 
     queue.open(people)
-    with closing(queue), LiveQuestions(queue, people, trait) as questions:
+    with closing(queue), LiveQuestions(queue, people, trait, run) as questions:
         with _serving(_labelling(questions, instructions, plain), address or Address()) as url:
-            yield LabelSite(url, _links(url, questions))
+            owner = "" if run is None else f"{url}/owner/{questions.owner_token}"
+            yield LabelSite(url, _links(url, questions), owner)
             queue.close()
             time.sleep(linger)
 

@@ -13,10 +13,16 @@ from fastapi.staticfiles import StaticFiles
 from sqlalchemy import func, select
 
 from pairscale._version import __version__
-from pairscale.adaptive.messages import STOPS, how_it_stands, provisional, top_sought
-from pairscale.adaptive.status import adaptive_status
-from pairscale.core.told import is_told
-from pairscale.judges.names import no_grading
+from pairscale.adaptive.messages import (
+    STOPS,
+    adaptive_status,
+    how_it_stands,
+    named_reliability,
+    provisional,
+    top_sought,
+)
+from pairscale.core.notices import is_told
+from pairscale.judges.base import no_grading
 from pairscale.people._guard import Guard
 from pairscale.people._pages import STATIC, add_errors, page
 from pairscale.reporting.picture import number, run_lines, score_picture
@@ -128,7 +134,7 @@ def look_at(store: RunFile, now: datetime | None = None) -> Moment:
     if status is not None:
         if refits.height:
             last = refits.row(-1, named=True)
-            tiles += [*_reliability(last), *_judge(last)]
+            tiles += [*_reliability(last, status["preset"]), *_judge(last)]
             charts = _pictures(items, refits)
         ended = bool(status["has_ended"])
         reason = status["stop_reason"]
@@ -161,14 +167,17 @@ def _title(status: Mapping[str, Any] | None, conditions: pl.DataFrame) -> str:
     return f"{status['n_items']:,} texts, ranked by {who}" if status is not None else f"Pairs judged by {who}"
 
 
-def _reliability(last: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _reliability(last: Mapping[str, Any], preset: str) -> list[tuple[str, str]]:
     top = top_sought(last)
     if top is not None:
         shown = f"wrong members expected in the top {top:,}, of at most {last['top_wrong_allowed']:g}"
         return [(number(last["top_wrong"], 2), shown)]
     if last["reliability"] is None:
         return []
-    target = f"reliability, of {last['eap_reliability_min']:g}{provisional(last)}"
+    name, certainty = named_reliability(last, preset)
+    target = f"{name}, of {last['eap_reliability_min']:g}{provisional(last)}"
+    if certainty:
+        target += f"; {certainty}"
     return [(number(last["reliability"], 3), target)]
 
 

@@ -185,7 +185,7 @@ class Line:
         kind: whether it was answered.
         status: of HTTP, where there is one.
         body: the reply, or the error as it came.
-        error: the error in words.
+        error: the provider's message.
         result_type: the provider's own word for ``kind``.
     """
 
@@ -260,8 +260,7 @@ class BatchFormat:
             ProviderError: the list does not end, so that nothing can be said of what is not in it.
         """
         following = ""
-        seen = {following}
-        while len(seen) < _PAGES:
+        for _ in range(_PAGES):
             page = await http.json("GET", path + following)
             rows = objects(page, "data") or objects(page, "operations") or objects(page, "batches")
             yield [self.job(row) for row in rows]
@@ -271,9 +270,6 @@ class BatchFormat:
             if not token:
                 return
             following = f"&{argument}={quote(str(token), safe='')}"
-            if following in seen:
-                break
-            seen.add(following)
         raise ProviderError("parse_error", f"{self.name}: the list of batches does not end", failure="transient")
 
     def result_paths(self, job: BatchJob) -> list[str]:
@@ -298,7 +294,7 @@ class BatchFormat:
         raise NotImplementedError
 
     def read(self, document: Mapping[str, Any]) -> Line:
-        """One line of such a file.
+        """One line of a file of results.
 
         Raises:
             ValueError: when it is none.

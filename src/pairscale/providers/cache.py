@@ -4,8 +4,8 @@ A reply is found by a digest of what was asked: provider, address, path, body, a
 A question that one run asks three times has three answers of its own, and another run that asks it three times finds
 those three, in their order. The prompts themselves, keys and headers are not kept; replies are, without keys.
 
-The file is an SQLite database that many processes may use at once. When it cannot be read or written, that is said
-once, and the work continues without it.
+The file is an SQLite database that many processes may use at once. When it cannot be read or written, a notice
+says so once, and the work continues without it.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class AnswerCache:
         return [self.path.with_name(self.path.name + ending) for ending in ("-wal", "-shm", "")]
 
     def _run(self, statement: str, *values: Any, make: bool = False) -> list[Any]:
-        """The rows of a statement; none when there is no file, or it cannot be used, which is said once."""
+        """The rows of a statement; none when there is no file, or it cannot be used, with one notice."""
         with self._lock:
             if self._is_broken or not (make or self._connection or self.path.is_file()):
                 return []

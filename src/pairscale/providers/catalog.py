@@ -24,7 +24,6 @@ from msgspec.structs import asdict, replace
 
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.core.home import home_folder
-from pairscale.core.options import optional, require_number
 from pairscale.providers.base import Provider, Usage
 
 # The schema
@@ -54,7 +53,7 @@ class Capabilities(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             ``budget`` (a number of tokens), ``adaptive`` (Anthropic's own measure, and a word), ``switch`` (on or off),
             ``fixed`` (it always thinks, and cannot be told), ``any`` (unknown: what is asked is sent).
         levels: the words of ``reasoning`` that it takes, the least first.
-        thinks_unasked: whether it thinks when nothing is said.
+        thinks_unasked: whether it thinks by default.
         budget: the least and the most tokens of a thinking budget; None when it takes no number.
         temperature: when it takes a temperature, ``top_p`` and ``top_k``.
         thinking_temperature: the temperature to send by default while it thinks; None for none. Else it is 0.
@@ -479,11 +478,6 @@ def family_row(provider: str, model: str) -> FamilyRow:
 # What tokens cost
 
 
-def require_price(value: Any, name: str) -> float | None:
-    """US dollars per million tokens, or None."""
-    return optional(require_number, value, name, least=0, below=1_000_000)
-
-
 def price_table(provider: str | None = None) -> Sequence[PriceRow]:
     """The prices, the user's own before the bundled ones; the first row that covers a model today is its price.
 
@@ -525,7 +519,7 @@ UNDATED = "not dated"
 
 
 def price_note(dates: Iterable[str | None]) -> str:
-    """The dates of the prices behind a cost, in words, to be shown right behind every cost.
+    """The dates of the prices behind a cost, to be shown right after every cost.
 
     Args:
         dates: of the prices, several with commas between them; None for a cost that rests on no price of ours, such as

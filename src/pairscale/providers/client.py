@@ -24,8 +24,7 @@ from weakref import WeakKeyDictionary
 import orjson
 
 from pairscale._version import __version__
-from pairscale.core.addresses import without_login, without_logins
-from pairscale.core.errors import InputError
+from pairscale.core.errors import InputError, without_login, without_logins
 from pairscale.core.failures import Failure, concerns_content, failure_of
 from pairscale.core.notices import notice
 from pairscale.core.options import require_number
@@ -53,7 +52,7 @@ class ProviderError(Exception):
 
     Attributes:
         code: one of :data:`pairscale.core.comparisons.ERROR_CODES`.
-        message: in words, without keys.
+        message: for the user, without keys.
         status: of HTTP, when there was any.
         failure: ``transient`` (asking again makes sense), ``question`` (this request cannot be answered) or ``judge``
             (no request can be answered: a wrong key, an unknown model).
@@ -150,8 +149,7 @@ class LLMClient:
             call = self.prepared(request)
             status, headers, body, seconds = await self._send(call)
             if 200 <= status < 300:
-                reply = self._reply(call, body, status, headers)
-                return replace(reply, call=call, status=status, seconds=seconds)
+                return self.read(call, body, status, headers, seconds)
             problem = self.provider.problem(status, body)
             if status in {400, 422} and problem.parameter and self._drop(request, problem.parameter, call):
                 continue
@@ -241,9 +239,23 @@ class LLMClient:
         """A request of this event loop's connections, to be opened by ``async with``."""
         return self.session().request(method, url, allow_redirects=False, **options)  # they would take the key along
 
-    def _reply(self, call: HTTPCall, body: Any, status: int, headers: Mapping[str, str]) -> Reply:
+    def read(
+        self, call: HTTPCall, body: Any, status: int, headers: Mapping[str, str], seconds: float | None = None
+    ) -> Reply:
+        """The reply that came with success, live, in a batch or from the cache.
+
+        Args:
+            call: what was asked.
+            body: what came back.
+            status: of HTTP.
+            headers: likewise.
+            seconds: that it took.
+
+        Raises:
+            ProviderError: it is none, or says that there is an error.
+        """
         try:
-            return self.provider.reply(call, body)
+            return replace(self.provider.reply(call, body), call=call, status=status, seconds=seconds)
         except ReplyError as error:
             raise self.refused(error.status, headers, body) from None
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:

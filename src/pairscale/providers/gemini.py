@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -71,7 +71,7 @@ class Gemini(Provider):
     def call(self, request: LLMRequest) -> HTTPCall:
         """The request; the model stands in the path.
 
-        Gemini 3 is told how hard to think by a level, ``low`` unless something else is said; Gemini 2.5 by a budget of
+        Gemini 3 is told how hard to think by a level, ``low`` by default; Gemini 2.5 by a budget of
         tokens; never by both. A model that thinks gets no temperature by default.
 
         Raises:
@@ -237,14 +237,16 @@ def thought_signature(body: Any) -> str | None:
     return None
 
 
-_INLINE = 18_000_000  # of 20 MB, which the batch's own fields share
 _GIVES_UP = 48 * 3600  # seconds after which a batch expires, which it does not say of itself
 _RPC = {1: 499, 3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 13: 500, 14: 503, 16: 401}
 """Google's codes of remote calls, which stand in some results instead of those of HTTP."""
 
 
 class GeminiBatches(BatchFormat):
-    """Gemini's batches: small ones inline, large ones by a file; results come the same way back."""
+    """Gemini's batches: a file goes up, a batch is created from it, and a file comes down.
+
+    R's functions create batches with their requests inline, whose results come inline, too.
+    """
 
     name = "gemini"
     limits = BatchLimits(100_000, 1_000_000_000)
@@ -261,11 +263,9 @@ class GeminiBatches(BatchFormat):
         """The address of a batch."""
         return f"/{_version(http)}/{quote(job_id)}{action.replace('/', ':')}"
 
-    async def upload(self, http: BatchHTTP, draft: Draft) -> str | None:
-        """Upload a file that is too large to go inline."""
+    async def upload(self, http: BatchHTTP, draft: Draft) -> str:
+        """Upload the file in two steps."""
         size = draft.path.stat().st_size
-        if size <= _INLINE:
-            return None
         start = {
             "X-Goog-Upload-Protocol": "resumable",
             "X-Goog-Upload-Command": "start",
@@ -291,17 +291,8 @@ class GeminiBatches(BatchFormat):
 
     async def create(self, http: BatchHTTP, draft: Draft) -> BatchJob:
         """Create the batch; our key is its display name."""
-        if draft.file_id is not None:
-            body = {"batch": {"displayName": draft.key, "inputConfig": {"fileName": draft.file_id}}}
-            return self.job(await http.json("POST", draft.endpoint, body, again=False))
-        document = await http.json(
-            "POST",
-            draft.endpoint,
-            data=lambda: _inline(http.lines(draft.path), draft.key),
-            headers={"Content-Type": "application/json"},
-            again=False,
-        )
-        return self.job(document)
+        body = {"batch": {"displayName": draft.key, "inputConfig": {"fileName": draft.file_id}}}
+        return self.job(await http.json("POST", draft.endpoint, body, again=False))
 
     async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:  # noqa: ARG002 - the key decides
         """The batch with our key as its display name."""
@@ -385,19 +376,6 @@ def result_line(custom_id: Any, row: Mapping[str, Any]) -> dict[str, Any]:
     if row.get("response") and not row.get("error"):
         return {"custom_id": custom_id, "result": {"type": "succeeded", "response": row["response"]}}
     return {"custom_id": custom_id, "result": {"type": "errored", "error": row.get("error")}}
-
-
-async def _inline(chunks: AsyncIterator[bytes], key: str) -> AsyncIterator[bytes]:
-    """The body of a creation with its requests, made from the lines of their file."""
-    yield f'{{"batch":{{"displayName":{json.dumps(key)},"inputConfig":{{"requests":{{"requests":['.encode()
-    comma = b""
-    async for chunk in chunks:
-        for line in filter(None, chunk.split(b"\n")):
-            row = json.loads(line)
-            request = {"request": row["request"], "metadata": {"key": row["key"]}}
-            yield comma + json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode()
-            comma = b","
-    yield b"]}}}}"
 
 
 def _version(http: BatchHTTP) -> str:

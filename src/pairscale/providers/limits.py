@@ -19,7 +19,7 @@ from pairscale.core.timelimit import waiting_for_turn
 
 _MINUTE = 60.0
 _LONGEST = 300.0
-_UNSAID_S = 20.0  # longer waits are said
+_UNSAID_S = 20.0  # longer waits are logged
 # requests: to look at for refusals; of a trial; before it, to compare with
 _WINDOW = 50
 _TRIAL = 30
@@ -28,7 +28,7 @@ _COMPARED = 25
 _TOLERATED = 0.12
 _TOO_MUCH = 4.0
 _SETTLING = 1.0  # seconds after slowing down that a trial ignores: a limit still counts what went before
-# a provider refuses anyway: at least so many refusals, at most this share
+# a provider refuses anyway: refusals at the least, and their share at the most
 _NO_CHANCE = 3
 _HOPELESS = 0.75
 _VALID = 1000  # requests for which the share that is refused anyway is believed
@@ -62,7 +62,7 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], datetime] = lambda
 
 
 def longest_wait(seconds: float) -> float:
-    """The seconds to wait when a provider asks for so many: at least none, and at most five minutes."""
+    """The seconds that a provider asks to wait, at least 0 and at most five minutes."""
     return min(_LONGEST, max(0.0, seconds))
 
 
@@ -120,7 +120,7 @@ class RateLimiter:
     What the provider says comes first. A refusal that names a wait holds all requests for that time, unless a request
     that was sent later is answered: then the wait concerns the refused request alone. A header that says that nothing
     is left until some moment holds all requests until then; for a minute, if that is more than five minutes away. Every
-    wait of more than 20 seconds is said.
+    wait of more than 20 seconds is logged.
 
     Args:
         requests_per_minute: Maximum requests per minute.
@@ -151,7 +151,7 @@ class RateLimiter:
         # What the provider says
         self._reset = self._hold = -math.inf  # until when headers, and a named wait, hold all requests
         self._said_until = -math.inf  # the end of the last wait that was said
-        # the request that was told to wait; whether such a wait concerns all
+        # the request that was told to wait; whether that wait concerns all
         self._held_by = 0
         self._holds_all = True
         # What was found out
@@ -174,27 +174,20 @@ class RateLimiter:
         self._newest = self._newest_answer = 0  # numbers of the last request with an outcome, and with an answer
         self._refused: deque[int] = deque(maxlen=_WINDOW)  # numbers
 
-    @property
-    def requests_per_minute(self) -> float | None:
-        """The rate now; None when there is no limit."""
-        rate = self._rate(self._clock())
-        most = math.inf if self._most_requests is None else self._most_requests
-        return None if rate is None else min(most, rate * _MINUTE)
-
     def _rate(self, now: float) -> float | None:
         """Requests per second."""
         most = None if self._most_requests is None else self._most_requests / _MINUTE
         if self._limit is None:
             return most
         passed = 0.0 if self._trial else now - self._limit_since
-        unit = min(120.0, max(3.0, 100 / self._limit))  # the rate is 2.7 times as high after so many seconds
+        unit = min(120.0, max(3.0, 100 / self._limit))  # seconds after which the rate is 2.7 times as high
         rate = _BELOW * self._limit * math.exp(min(10.0, passed / unit) ** 2)
         return rate if most is None else min(rate, most)
 
     # Sending
 
     async def admit(self, tokens: int = 0) -> Ticket:
-        """Wait until a request of so many tokens may be sent; requests are admitted in the order of the calls."""
+        """Wait until a request of this many tokens may be sent; requests are admitted in the order of the calls."""
         if self._line or self._wait(tokens) > 0:
             with waiting_for_turn():
                 await self._queue(tokens)
@@ -446,7 +439,7 @@ class Breaker:
 
     Args:
         name: the provider's.
-        failures: so many failures in a row open it.
+        failures: the number of failures in a row that opens it.
         wait: seconds before the first try; doubled each time, up to a minute.
         clock: seconds that never go back.
         sleep: waits.
@@ -485,7 +478,7 @@ class Breaker:
         """Wait while the provider is down; one at a time may try whether it is back.
 
         Returns:
-            Whether this request is such a try. The caller reports how the request went, and passes this back.
+            Whether this request is that try. The caller reports how the request went, and passes this back.
         """
         if self._in_row < self._failures:  # not open
             return False
@@ -502,7 +495,7 @@ class Breaker:
         """It did not answer.
 
         Args:
-            reason: in words.
+            reason: why, for the message.
             tried: as :meth:`admit` returned it.
             heard: whether there was an answer after all, which said that it cannot answer.
 

@@ -95,7 +95,7 @@ def planned(request: LLMRequest, able: Capabilities, *, enabled: str | None) -> 
 def level(request: LLMRequest, able: Capabilities, *, enabled: str | None) -> str | None:
     """The word for how hard to think, as this model takes it; None when there is nothing to say.
 
-    ``enabled`` is what ``enabled`` means here, and what asking for thoughts means when nothing else is said. None means
+    ``enabled`` is what ``enabled`` means here, and what asking for thoughts means by default. None means
     that it stays ``enabled``. ``none`` becomes ``minimal`` where that is the least there is.
 
     Raises:
@@ -132,7 +132,7 @@ def _takes(when: When, thinks: bool) -> bool:
 def sampling(request: LLMRequest, able: Capabilities, thinks: bool) -> dict[str, Any]:
     """``temperature``, ``top_p`` and ``top_k``, as they are to be sent.
 
-    The temperature is 0 unless something else is said, while the model does not think and takes one.
+    The temperature is 0 by default, while the model does not think and takes one.
 
     Raises:
         InputError: when one is set that the model does not take now.

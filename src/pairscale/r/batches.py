@@ -1,6 +1,6 @@
 """The manual's batches of one provider: their requests, the single calls of its API, and the pipeline through it all.
 
-Functions that take a ``backend`` here are those of :mod:`pairscale.r.families` for each provider.
+Each function takes the provider as its ``backend``; :mod:`pairscale.r.manual` makes the manual's functions of them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import asyncio
 import json
 import math
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -19,7 +18,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from pairscale.collect.batch.files import custom_id
+from pairscale.collect.batch.files import requests_of
 from pairscale.collect.batch.manager import BatchManager
 from pairscale.collect.batch.registry import RegistryEntry, pairs_named
 from pairscale.core.display import ReprMixin
@@ -36,7 +35,7 @@ from pairscale.providers.batches import batch_format
 from pairscale.providers.catalog import provider_named
 from pairscale.providers.client import LLMClient, ProviderError
 from pairscale.providers.openai import OpenAIBatches
-from pairscale.r.settings import judge_from
+from pairscale.r.settings import judge_from, taken
 from pairscale.r.tables import ANSWERS, PREFIXES, batch_table, named_as_in_r
 from pairscale.runtime import run_sync
 from pairscale.store.runfile import open_run
@@ -65,13 +64,14 @@ def build_requests(backend: str, pairs: Table, model: str, prefix: str, **settin
     twice = frame.filter(frame["custom_id"].is_duplicated())["custom_id"].unique().sort()
     if len(twice):
         raise InputError(f"pairs: {listed(twice.to_list())} names two requests; give a column pair_uid")
+    form = batch_format(backend)
     rows = []
     for row in frame.iter_rows(named=True):
         pair = JudgePair({"ID": row["ID1"], "text": row["text1"]}, {"ID": row["ID2"], "text": row["text2"]}, "")
-        rows.append(row | batch_format(backend).line(row["custom_id"], calls_of(judge, pair)[0]))
+        rows.append(row | form.line(row["custom_id"], calls_of(judge, pair)[0]))
     *texts, body = _COLUMNS[backend]
-    columns = [pl.Series(name, [row[name] for row in rows], dtype=pl.String) for name in texts]
-    return pl.DataFrame([*columns, pl.Series(body, [dict(row[body]) for row in rows], dtype=pl.Object)])
+    table = pl.DataFrame(rows, schema=dict.fromkeys(texts, pl.String()))
+    return table.with_columns(pl.Series(body, [dict(row[body]) for row in rows], dtype=pl.Object))
 
 
 @checked
@@ -93,14 +93,14 @@ def write_openai_batch_file(batch_tbl: Table, path: str | os.PathLike[str]) -> P
     """
     lines = []
     for row in _rows(batch_tbl):
+        if "jsonl" in row:
+            lines.append(row["jsonl"])
+            continue
         missing = [name for name in _COLUMNS["openai"] if name not in row]
-        if missing and "jsonl" not in row:
+        if missing:
             raise TableError(f"batch_tbl: no column {', '.join(missing)}")
-        request = {name: row.get(name) for name in _COLUMNS["openai"]}
-        lines.append(row.get("jsonl") or json.dumps(request, ensure_ascii=False))
-    with replacing(Path(path), private=True) as temporary:
-        temporary.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    return Path(path)
+        lines.append(json.dumps({name: row[name] for name in _COLUMNS["openai"]}, ensure_ascii=False))
+    return _copied("".join(f"{line}\n" for line in lines), path)
 
 
 def _rows(table: Table | Iterable[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
@@ -156,8 +156,8 @@ def create_batch(
     **version: Any,
 ) -> Mapping[str, Any]:
     """Create a batch whose requests go with the creation; the batch."""
+    path = "/v1/messages/batches"
     if backend == "anthropic":
-        path = "/v1/messages/batches"
         body: Any = {"requests": [{name: row[name] for name in _COLUMNS[backend]} for row in _rows(requests)]}
     else:
         path = f"/{version.get('api_version')}/models/{model.removeprefix('models/')}:batchGenerateContent"
@@ -165,14 +165,14 @@ def create_batch(
             {"request": row.get("request") or row, "metadata": {"key": row.get("custom_id") or f"request-{number}"}}
             for number, row in enumerate(_rows(requests))
         ]
-        body = {"displayName": display_name or "pairscale", "inputConfig": {"requests": {"requests": inline}}}
-        body = {"batch": body}
+        named = {"displayName": display_name or "pairscale", "inputConfig": {"requests": {"requests": inline}}}
+        body = {"batch": named}
     return _call(backend, api_key, lambda http: http.json("POST", path, body, again=False), **version)
 
 
 def get_batch(backend: str, batch_id: str, api_key: str | None = None, **version: Any) -> Mapping[str, Any]:
     """Where a batch stands."""
-    return _call(backend, api_key, lambda http: batch_format(backend).get(http, batch_id), **version).raw
+    return poll_batch(backend, batch_id, 0, 0, api_key=api_key, verbose=False, **version)
 
 
 def poll_batch(
@@ -237,7 +237,7 @@ def download_batch(
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BatchResult(ReprMixin, table="results", columns=ANSWER_COLUMNS):
-    """What came of pairs that were submitted in batches.
+    """The results of pairs that were submitted in batches.
 
     Attributes:
         backend: The provider.
@@ -280,12 +280,8 @@ def run_pipeline(
     timeout_seconds: float = 86_400.0,
     max_attempts: float = math.inf,
     verbose: bool = True,
-    metadata: Mapping[str, str] | None = None,
     include_raw: bool = False,
     run: str | os.PathLike[str] | None = None,
-    batch_size: int | None = None,
-    n_segments: int | None = None,
-    max_cost: float | None = None,
     **settings: Any,
 ) -> BatchResult:
     """Have pairs judged in batches of a provider: build, upload, create, wait, download, read."""
@@ -293,36 +289,38 @@ def run_pipeline(
     for name, copy in copies.items():  # before anything is paid for
         if copy is not None and (Path(copy).is_dir() or not Path(copy).absolute().parent.is_dir()):
             raise InputError(f"{name}: {copy} is not a file in a folder that exists; name one")
+    submission = taken(settings, "metadata batch_size n_segments max_cost")
     judge = judge_from(backend, model, **settings)
     where = Path(tempfile.mkdtemp(prefix="pairscale-batch-")) / "run.db" if run is None else run
     waiting = {"interval": interval_seconds, "timeout": timeout_seconds, "rounds": max_attempts}
 
-    async def main() -> BatchResult:
-        async with BatchManager(where) as manager:
-            plan, made = await manager.submit(
-                pairs, judge, metadata=metadata, include_raw=include_raw, batch_size=batch_size,
-                n_segments=n_segments, max_cost=max_cost,
-            )  # fmt: skip
+    manager = BatchManager(where)
+
+    async def main() -> tuple[list[RegistryEntry], Mapping[str, Any], list[str]]:
+        async with manager:
+            plan, made = await manager.submit(pairs, judge, include_raw=include_raw, **submission)
             mine = [entry.key for entry in manager.entries() if entry.condition_id == plan.condition_id]
             if poll:
                 await manager.wait(mine, told=tell if verbose else None, **waiting)
             found = manager.entries([entry.key for entry in made] or mine)
-            answered, failed = manager.results(mine, raw=True)
             batch: Mapping[str, Any] = {}
-            file = source = output = None
             if found:
-                source, output = _files(backend, found[0], where, batch_input_path, batch_output_path)
                 batch = (await batch_format(backend).get(BatchHTTP(judge.client), str(found[0].batch_id))).raw
-                file = None if found[0].file_id is None else {"id": found[0].file_id}
-            return BatchResult(
-                backend, source, output, file, batch,
-                batch_table(answered, failed, backend, model, raw=include_raw) if poll else None,
-                named_as_in_r(failed, PREFIXES[backend]),
-                str(where) if "://" in str(where) else Path(where),
-                [entry.batch_id for entry in found if entry.batch_id is not None],
-            )  # fmt: skip
+            return found, batch, mine
 
-    return run_sync(main, run=where if run is not None else f"{where} (pass this file as `run=`)")
+    found, batch, mine = run_sync(main, run=where if run is not None else f"{where} (pass this file as `run=`)")
+    file = source = output = None
+    if found:
+        source, output = _files(backend, found[0], where, batch_input_path, batch_output_path)
+        file = None if found[0].file_id is None else {"id": found[0].file_id}
+    answered, failed = manager.results(mine, raw=True)
+    return BatchResult(
+        backend, source, output, file, batch,
+        batch_table(answered, failed, backend, model, raw=include_raw) if poll else None,
+        named_as_in_r(failed, PREFIXES[backend]),
+        str(where) if "://" in str(where) else Path(where),
+        [entry.batch_id for entry in found if entry.batch_id is not None],
+    )  # fmt: skip
 
 
 def tell(found: Sequence[RegistryEntry]) -> None:
@@ -346,20 +344,23 @@ def _files(
     if input_path is None and is_document:
         input_path = source.with_suffix(".json")
     if input_path is not None and source.is_file():
-        with replacing(Path(input_path), private=True) as temporary:
-            shutil.copyfile(source, temporary)
-            if is_document:
-                lines = source.read_text("utf-8").splitlines()
-                temporary.write_text('{{"requests": [\n{}\n]}}\n'.format(",\n".join(lines)), "utf-8")
-        source = Path(input_path)
+        text = source.read_text("utf-8")
+        if is_document:
+            text = '{{"requests": [\n{}\n]}}\n'.format(",\n".join(text.splitlines()))
+        source = _copied(text, input_path)
     if not output.is_file():
         return source, None
     if output_path is not None:
-        with replacing(Path(output_path), private=True) as temporary:
-            shutil.copyfile(output, temporary)
-        output = Path(output_path)
+        output = _copied(output.read_text("utf-8"), output_path)
     write_pairs(run, entry, output)
     return source, output
+
+
+def _copied(text: str, path: str | os.PathLike[str]) -> Path:
+    """A file that only its owner can read."""
+    with replacing(Path(path), private=True) as temporary:
+        temporary.write_text(text, "utf-8")
+    return Path(path)
 
 
 def write_pairs(run: str | os.PathLike[str], entry: RegistryEntry, results: Path) -> Path:
@@ -367,14 +368,15 @@ def write_pairs(run: str | os.PathLike[str], entry: RegistryEntry, results: Path
     path = pairs_beside(results)
     if path.is_file():
         return path
-    rows = []
     with open_run(run) as store:
-        for number, (_, first, second) in pairs_named(store, entry.pair_ids).items():
-            rows.append({"custom_id": custom_id(entry.key, number), "ID1": first, "ID2": second})
-            if entry.n_requests > len(entry.pair_ids):
-                turned = custom_id(entry.key, number, turned=True)
-                rows.append({"custom_id": turned, "ID1": second, "ID2": first})
-    write_table(pl.DataFrame(rows), path)
+        named = pairs_named(store)
+    rows = []
+    for name, (number, is_turned) in requests_of(entry).items():
+        _, *ids = named[number]
+        if is_turned:
+            ids.reverse()
+        rows.append((name, *ids))
+    write_table(pl.DataFrame(rows, schema=["custom_id", "ID1", "ID2"], orient="row"), path)
     return path
 
 
@@ -410,11 +412,13 @@ def llm_download_batch_results(x: Any) -> pl.DataFrame:
     if not isinstance(x, BatchResult):
         raise InputError("there are no results in this; give what llm_submit_pairs_batch returned")
 
-    async def main() -> pl.DataFrame:
-        async with BatchManager(x.run) as manager:
-            found = await manager.wait(rounds=1)
-            answered, failed = manager.results(raw=True)
-            wanted = any(entry.include_raw for entry in found)
-            return batch_table(answered, failed, x.backend, found[0].model if found else None, raw=wanted)
+    manager = BatchManager(x.run)
 
-    return run_sync(main, run=x.run)
+    async def main() -> list[RegistryEntry]:
+        async with manager:
+            return await manager.wait(timeout=0)
+
+    found = run_sync(main, run=x.run)
+    answered, failed = manager.results(raw=True)
+    is_raw = any(entry.include_raw for entry in found)
+    return batch_table(answered, failed, x.backend, found[0].model if found else None, raw=is_raw)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from inspect import signature
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import checked
-from pairscale.core.tables import Table, listed
+from pairscale.core.tables import Table
 from pairscale.models import bradley_terry, elo
 from pairscale.models.bayes import results as bayes
 from pairscale.models.bayes.results import BayesFit
@@ -19,7 +18,6 @@ from pairscale.models.bradley_terry import BTFit
 from pairscale.models.elo import EloFit
 from pairscale.r.logs import with_r_names
 
-T = TypeVar("T")
 _EXACT = "the equations are solved to nine digits"
 _TOGETHER = "all chains of this sampler advance together"
 _WITHOUT_EFFECT = {
@@ -40,7 +38,7 @@ def fit_bt_model(bt_data: Table, engine: str = "auto", verbose: bool = False, **
         engine: ``auto`` (``sirt``), ``sirt``, ``mle``, ``map`` or ``firth``. ``BradleyTerry2`` is ``mle`` with the
             first item, by id, at 0.
         verbose: Say how the engine went.
-        options: Ours: ``ids eps prior_sd reference position ties weights level se covariance cluster bootstrap
+        options: Ours: ``ids eps prior_sd reference position ties weights level covariance cluster bootstrap
             rank_intervals seed unconnected repeats chosen n_jobs``. Of ``sirt::btm``: ``eps``, ``ignore_ties``
             (``ties``), ``fix_eta`` (``position``), ``maxiter`` and ``conv`` (no effect). Of ``BradleyTerry2::BTm``:
             ``refcat`` (``reference``) and ``br`` (the engine ``firth``). A dot in a name may be an underscore.
@@ -50,7 +48,7 @@ def fit_bt_model(bt_data: Table, engine: str = "auto", verbose: bool = False, **
 
     Raises:
         TableError: If the columns are of no known shape, an id is missing, or a result is not 1, 0, 0.5 or missing.
-        InputError: If an option is unknown or out of range.
+        InputError: If an option is out of range.
         UnknownNameError: If there is no such engine.
         FitError: If there is nothing to fit, the engine has no finite answer, or the comparisons fall into parts.
 
@@ -69,12 +67,12 @@ def fit_bt_model(bt_data: Table, engine: str = "auto", verbose: bool = False, **
             raise InputError(f"fix_eta is {fixed!r}; it can be 0 (no position effect) or None (estimate it)")
         given.setdefault("position", fixed is None)
     if engine != "BradleyTerry2":
-        return _called(bradley_terry.fit_bt_model, bt_data, engine=engine, verbose=verbose, **given)
-    own = "firth" if given.pop("br", False) else "mle"
+        return bradley_terry.fit_bt_model(bt_data, engine=engine, verbose=verbose, **given)
+    own: Literal["firth", "mle"] = "firth" if given.pop("br", False) else "mle"
     if given.get("reference") is None:
-        scores = _called(bradley_terry.fit_bt_model, bt_data, engine=own, **{**given, "se": False, "bootstrap": 0})
+        scores = bradley_terry.fit_bt_model(bt_data, engine=own, **given | {"bootstrap": 0})
         given["reference"] = min(scores.theta["ID"])
-    fit = _called(bradley_terry.fit_bt_model, bt_data, engine=own, verbose=verbose, **given)
+    fit = bradley_terry.fit_bt_model(bt_data, engine=own, verbose=verbose, **given)
     return replace(fit, engine=engine)
 
 
@@ -93,7 +91,7 @@ def fit_elo_model(elo_data: Table, runs: int = 5, verbose: bool = False, **optio
         An :class:`EloFit` with ``elo``, ``reliability``, ``reliability_weighted``, ``engine`` and ``fit``.
 
     Raises:
-        InputError: If an option is unknown or out of range.
+        InputError: If an option is out of range.
         FitError: If no decision is between two items.
 
     Example:
@@ -102,7 +100,7 @@ def fit_elo_model(elo_data: Table, runs: int = 5, verbose: bool = False, **optio
         ['a', 'b', 'c']
     """
     given = _renamed(options, kval="k", startvalue="start")
-    return _called(elo.fit_elo_model, elo_data, runs, verbose=verbose, **given)
+    return elo.fit_elo_model(elo_data, runs, verbose=verbose, **given)
 
 
 def fit_bayes_btl_mcmc(
@@ -138,7 +136,7 @@ def fit_bayes_btl_mcmc(
         A :class:`BayesFit` with ``item_log_list``, ``item_summary``, ``round_log``, ``fits`` and ``fit``.
 
     Raises:
-        InputError: If an option, a variant or a field is unknown, or an id is not among ``ids``.
+        InputError: If a variant or a field is unknown, or an id is not among ``ids``.
         FitError: If no row has a winner.
 
     Example:
@@ -153,9 +151,7 @@ def fit_bayes_btl_mcmc(
     if isinstance(settings, Mapping):
         given = {name: value for name, value in settings.items() if value is not None}
         settings = _renamed(given, adapt_delta="target_accept")
-    fit = _called(
-        bayes.fit_bayes_btl_mcmc, results, ids, model_variant, settings, pair_counts, subset_method, seed, **options
-    )
+    fit = bayes.fit_bayes_btl_mcmc(results, ids, model_variant, settings, pair_counts, subset_method, seed, **options)
     return replace(fit, round_log=with_r_names(fit.round_log))
 
 
@@ -171,13 +167,3 @@ def _renamed(options: Mapping[str, Any], **names: str) -> dict[str, Any]:
         else:
             given[own] = value
     return given
-
-
-def _called(function: Callable[..., T], *args: Any, **options: Any) -> T:
-    """Call a fit; an option that it does not have is an input error."""
-    parameters = signature(function).parameters
-    known = [name for name, parameter in parameters.items() if parameter.default is not parameter.empty]
-    unknown = sorted(set(options) - set(known))
-    if unknown:
-        raise InputError(f"{function.__name__} has no option {listed(unknown)}; there are {listed(sorted(known), 30)}")
-    return function(*args, **options)

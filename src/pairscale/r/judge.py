@@ -8,12 +8,10 @@ from typing import Any
 
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError
-from pairscale.core.traits import Trait, choose_trait
 from pairscale.judges.base import Judge, JudgePair, Verdict
-from pairscale.judges.build import make_llm_judge
 from pairscale.judges.llm import LLMJudge
 from pairscale.judges.orders import BothOrders
-from pairscale.r.settings import model_settings
+from pairscale.r.settings import judge_from
 from pairscale.runtime import close, run_sync
 
 
@@ -25,12 +23,10 @@ class CallableJudge:
     def __call__(self: Any, A: Mapping[str, Any], B: Mapping[str, Any], state: Any = None) -> dict[str, Any]:
         """Ask about one pair: ``is_valid``, ``Y`` (1 if A is better) and ``invalid_reason``."""
         verdict = run_sync(lambda: _asked(self, JudgePair(_item(A), _item(B), state=state)))
-        is_valid = verdict.outcome is Outcome.WIN
-        answer: dict[str, Any] = {"is_valid": is_valid, "Y": None, "invalid_reason": None}
-        if is_valid:
-            answer["Y"] = int(verdict.winner_pos == 1)
-        else:
-            answer["invalid_reason"] = verdict.error_message or verdict.error_code or verdict.outcome.value
+        answer: dict[str, Any] = {"is_valid": True, "Y": int(verdict.winner_pos == 1), "invalid_reason": None}
+        if verdict.outcome is not Outcome.WIN:
+            reason = verdict.error_message or verdict.error_code or verdict.outcome.value
+            answer = {"is_valid": False, "Y": None, "invalid_reason": reason}
         if self.include_raw:
             answer["raw_response"] = verdict.raw_response
         return answer
@@ -63,11 +59,12 @@ class AdaptiveLLMJudge(CallableJudge, LLMJudge):
         return super().prompt(self._texts(pair))
 
     def _texts(self, pair: JudgePair) -> JudgePair:
+        items = []
         for item in (pair.first, pair.second):
             if self.text_col not in item:
                 raise InputError(f"the item {item.get('ID')!r} has no column {self.text_col!r} (text_col)")
-        first = {**pair.first, "text": pair.first[self.text_col]}
-        return replace(pair, first=first, second={**pair.second, "text": pair.second[self.text_col]})
+            items.append({**item, "text": item[self.text_col]})
+        return replace(pair, first=items[0], second=items[1])
 
 
 class AdaptiveBothOrders(CallableJudge, BothOrders):
@@ -75,26 +72,14 @@ class AdaptiveBothOrders(CallableJudge, BothOrders):
 
 
 def make_judge(
-    backend: str,
-    model: str | None,
-    trait: str | Trait,
-    trait_name: str | None,
-    trait_description: str | None,
-    prompt_template: str | None,
-    include_raw: bool,
-    text_col: str,
-    judge_args: Mapping[str, Any] | None,
-    **of_model: Any,
+    include_raw: bool, text_col: str, judge_args: Mapping[str, Any] | None, **question: Any
 ) -> AdaptiveLLMJudge | AdaptiveBothOrders:
     """A judge that asks a model."""
-    settings = model_settings(backend, judge_args or {})
-    both_orders = settings.pop("both_orders", False)
-    judge = make_llm_judge(
-        backend, model, choose_trait(trait, trait_name, trait_description), prompt_template, judge_args=settings,
-        kind=AdaptiveLLMJudge, **of_model,
-    )  # fmt: skip
-    assert isinstance(judge, AdaptiveLLMJudge)  # noqa: S101
+    judge: Any = judge_from(kind=AdaptiveLLMJudge, **{**question, **(judge_args or {})})
+    called: AdaptiveLLMJudge | AdaptiveBothOrders = judge
+    if isinstance(judge, BothOrders):
+        judge = judge.judge
+        called = AdaptiveBothOrders(judge)
     judge.text_col = text_col
-    called = AdaptiveBothOrders(judge) if both_orders else judge
     called.include_raw = include_raw
     return called

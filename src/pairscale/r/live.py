@@ -11,21 +11,19 @@ from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.core.errors import JudgeError
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, optional, require_int
-from pairscale.core.tables import FAILED, Table, result_columns, to_frame
+from pairscale.core.tables import Table, to_frame
 from pairscale.providers.keys import KEY_VARIABLES, key_in_environment
-from pairscale.r.settings import judge_from
-from pairscale.r.tables import named_as_in_r
+from pairscale.r.settings import judge_from, taken
+from pairscale.r.tables import named_as_in_r, with_failures
 from pairscale.runtime import run_sync
 
 _SERVICES = {"openai": "OpenAI", "anthropic": "Anthropic", "gemini": "Google Gemini", "together": "Together.ai"}
-_ASKING = ("run", "save_path", "include_raw", "retries", "retry_wait", "max_cost")
 
 
 def submit(backend: str, pairs: Table, model: str, **settings: Any) -> SubmitResult:
     """Have pairs judged by a model, live, and keep every answer."""
     frame = to_frame(pairs, "pairs")
-    options = asking_options(settings)
-    options |= {name: settings.pop(name) for name in _ASKING if name in settings}
+    options = asking_options(settings) | taken(settings, "run save_path include_raw retries retry_wait max_cost")
     judge = judge_from(backend, model, **settings)
     try:
         done = submit_pairs(frame, judge, **options)
@@ -72,15 +70,8 @@ def compare(
     if pair_uid is not None:
         pair["pair_uid"] = pair_uid
     done = submit(backend, [pair], model, progress=False, **settings)
-    if done.results.height:
-        return done.results
-    failed = done.failed_pairs.row(0, named=True)
-    row = {"custom_id": pair_uid or f"LIVE_{ID1}_vs_{ID2}", "ID1": ID1, "ID2": ID2, "model": model}
-    row |= {name: failed[name] for name in FAILED}
-    row |= {"error_message": f"{failed['error_code']}: {failed['error_message']}"}
-    row |= {"condition_id": done.condition_id, "judge_id": f"{backend}:{model}"}
-    schema = result_columns(raw=settings["include_raw"])
-    return pl.DataFrame([{name: row.get(name) for name in schema}], schema=schema)
+    failed = done.failed_attempts.with_columns(condition_id=pl.lit(done.condition_id))
+    return with_failures(done.results, failed, backend, model, {})
 
 
 @checked

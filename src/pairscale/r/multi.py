@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pairscale.collect.batch.manager import BatchManager
-from pairscale.collect.batch.registry import REGISTRY, RegistryEntry, registry_table
+from pairscale.collect.batch.registry import RegistryEntry, registry_table
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import write_table
 from pairscale.core.notices import plural
 from pairscale.core.tables import ANSWER_COLUMNS, to_frame
 from pairscale.r.batches import tell, write_pairs
-from pairscale.r.settings import judge_from
+from pairscale.r.settings import judge_from, taken
 from pairscale.r.tables import ANSWERS, batch_table
 from pairscale.runtime import run_sync
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from pairscale.core.tables import Table
 
 _REGISTRY = "jobs_registry.csv"
-_SUBMISSION = ("batch_size", "n_segments", "keep_jsonl", "include_raw", "metadata", "max_cost")
 _FAILED = {"failed", "expired", "cancelled", "dropped"}
 _FAILURES: dict[str, pl.DataType] = {
     "segment_index": pl.Int64(), "provider": pl.String(), "model": pl.String(), "batch_id": pl.String(),
@@ -57,7 +55,7 @@ class MultiBatch(ReprMixin, table="registry"):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MultiBatchResult(ReprMixin, table="combined", columns=ANSWER_COLUMNS):
-    """What came of many batches.
+    """The results of many batches.
 
     Attributes:
         jobs: One mapping per batch, with ``done`` and its ``results``.
@@ -98,15 +96,17 @@ def submit_multi(
     folder = Path(output_dir or tempfile.mkdtemp(prefix="llm_multi_batch_"))
     folder.mkdir(parents=True, exist_ok=True)
     where = Path(run or folder / "run.db")
-    submission = {name: settings.pop(name) for name in _SUBMISSION if name in settings}
+    submission = taken(settings, "batch_size n_segments keep_jsonl include_raw metadata max_cost")
     judge = judge_from(backend.lower(), model, **settings)
 
-    async def main() -> list[RegistryEntry]:
-        async with BatchManager(where, folder=folder, retries=openai_max_retries) as manager:
-            await manager.submit(pairs, judge, **submission)
-            return manager.entries()
+    manager = BatchManager(where, folder=folder, retries=openai_max_retries)
 
-    found = run_sync(main, run=where)
+    async def main() -> None:
+        async with manager:
+            await manager.submit(pairs, judge, **submission)
+
+    run_sync(main, run=where)
+    found = manager.entries()
     registry = _registry(found, where)
     if write_registry:
         write_table(registry, folder / _REGISTRY)
@@ -144,47 +144,51 @@ def resume_multi(
     """Wait for batches, take in what they give, and put it together."""
     folder, where, wanted = _places(jobs, output_dir, run)
 
-    async def main() -> tuple[list[dict[str, Any]], pl.DataFrame, pl.DataFrame]:
-        async with BatchManager(
-            where, folder=folder, api_key=api_key, retries=openai_max_retries, keep_jsonl=keep_jsonl
-        ) as manager:
+    manager = BatchManager(where, folder=folder, api_key=api_key, retries=openai_max_retries, keep_jsonl=keep_jsonl)
+    keys = [entry.key for entry in manager.entries() if wanted is None or entry.batch_id in wanted]
 
-            def told(entries: Sequence[RegistryEntry]) -> None:
-                for entry in entries:
-                    if write_results_csv and not entry.open and not Path(entry.csv_path).is_file():
-                        write_table(_results(manager, entry, raw=False), entry.csv_path)  # without replies, as in R
-                if verbose:
-                    tell(entries)
+    def told(entries: Sequence[RegistryEntry]) -> None:
+        for entry in entries:
+            if write_results_csv and not entry.open and not Path(entry.csv_path).is_file():
+                write_table(_results(manager, entry, raw=False), entry.csv_path)  # without replies, as in R
+        if verbose:
+            tell(entries)
 
-            keys = [entry.key for entry in manager.entries() if wanted is None or entry.batch_id in wanted]
-            entries = await manager.wait(
-                keys, told=told, interval=interval_seconds, timeout=timeout_seconds, delay=per_job_delay,
-                rounds=math.inf if poll else 1,
-            )  # fmt: skip
-            raw = any(entry.include_raw for entry in entries) if include_raw is None else include_raw
-            rows = _registry(entries, where).to_dicts()
-            for job, entry in zip(rows, entries, strict=True):
-                job |= {"status": entry.state, "message": entry.message, "results": None}
-                if job["done"]:
-                    job["results"] = _results(manager, entry, raw=raw)
-            return rows, manager.results(keys)[1], manager.rest(keys)
+    async def main() -> list[RegistryEntry]:
+        async with manager:
+            timeout = timeout_seconds if poll else 0
+            return await manager.wait(keys, told=told, interval=interval_seconds, timeout=timeout, delay=per_job_delay)
 
-    rows, failed, rest = run_sync(main, run=where)
+    entries = run_sync(main, run=where)
+    registry = _registry(entries, where)
     if write_registry:
-        registry = [job | {"results": None} for job in rows]
-        write_table(pl.DataFrame(registry, schema=REGISTRY), folder / _REGISTRY)
-    combined = None
-    tables = [job["results"] for job in rows if job["results"] is not None]
-    if tables:
-        combined = pl.concat(tables, how="diagonal")
-        combined = combined.unique(["custom_id", "condition_id", "judge_id"], maintain_order=True)
+        write_table(registry, folder / _REGISTRY)
+    if include_raw is None:
+        include_raw = any(entry.include_raw for entry in entries)
+    rest = manager.rest(keys)
+    rows = registry.to_dicts()
+    tables = []
+    failures = []
+    for job, entry in zip(rows, entries, strict=True):
+        job |= {"status": entry.state, "message": entry.message}
+        if job["done"]:
+            job["results"] = _results(manager, entry, raw=include_raw)
+            tables.append(job["results"])
+        if entry.state in _FAILED:
+            failures.append(job | {"unanswered": rest.filter(batch_id=entry.batch_id).height})
+    combined = _combined(tables)
     if write_combined_csv and combined is not None:
         path = Path(combined_csv_path or "combined_results.csv").expanduser()
         write_table(combined, folder / path if path.parent == Path() else path)
-    unanswered = dict(rest.group_by("batch_id").len().iter_rows())
-    failures = [job | {"unanswered": unanswered.get(job["batch_id"], 0)} for job in rows if job["status"] in _FAILED]
     failures_table = pl.DataFrame([{name: job[name] for name in _FAILURES} for job in failures], schema=_FAILURES)
-    return MultiBatchResult(rows, combined, failed, failures_table, rest)
+    return MultiBatchResult(rows, combined, manager.results(keys)[1], failures_table, rest)
+
+
+def _combined(tables: Sequence[pl.DataFrame]) -> pl.DataFrame | None:
+    """All results, one row per question; None where there are none."""
+    if not tables:
+        return None
+    return pl.concat(tables, how="diagonal").unique(["custom_id", "condition_id", "judge_id"], maintain_order=True)
 
 
 def _results(manager: BatchManager, entry: RegistryEntry, *, raw: bool) -> pl.DataFrame:

@@ -17,10 +17,10 @@ from typing import Any
 import polars as pl
 
 from pairscale.collect.batch.files import read_lines
-from pairscale.core.errors import FileFormatError, TableError
+from pairscale.core.errors import FileFormatError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice, plural
-from pairscale.core.tables import Table, to_frame
+from pairscale.core.tables import Table, require_columns, to_frame
 from pairscale.judges.answers import read_structured, read_tag
 from pairscale.judges.llm import NO_ANSWER
 from pairscale.providers.base import HTTPCall, Reply
@@ -64,20 +64,20 @@ def parse_output(
     for _, line in read_lines(file, batch_format(backend)):
         if isinstance(line, str):
             unread.append(line)
-            if backend != "openai":  # whose table has readable lines alone, as in the manual
-                kind = "errored" if backend == "gemini" else None
-                rows.append({"error_message": f"Failed to parse JSON line: {line}", "result_type": kind})
+            rows.append({"error_message": f"Failed to parse JSON line: {line}"})
             continue
         ids = ids_of(line.custom_id, prefix) if known is None else known.get(line.custom_id)
         if ids is None:
             nameless.append(line.custom_id)
         rows.append(_row(backend, line, ids or (None, None), (tag_prefix, tag_suffix)))
+    if backend == "openai":  # whose table has readable lines alone, as in the manual
+        rows = [row for row in rows if "custom_id" in row]
+    if backend == "gemini":
+        rows = [{"result_type": "errored", **row, "object_type": "generateContent"} for row in rows]
     columns = _COLUMNS[backend].split() + ["raw_response"] * include_raw
     is_number = ("tokens", "code", "count")
     schema = {name: pl.Int64() if name.endswith(is_number) else pl.String() for name in columns}
     table = pl.DataFrame([{name: row.get(name) for name in columns} for row in rows], schema=schema)
-    if backend == "gemini":
-        table = table.with_columns(object_type=pl.lit("generateContent"))
     if unread:
         notice(f"{file}: {plural(len(unread), 'line')} cannot be read: {'; '.join(unread[:3])}")
     if nameless:
@@ -90,14 +90,12 @@ def parse_output(
 
 def _known_ids(file: Path, requests: Table | None) -> Mapping[str, tuple[str, str]] | None:
     """The ids of requests by their names, where a table says them."""
-    frame = None if requests is None else to_frame(requests, "requests_tbl")
-    if frame is None and pairs_beside(file).is_file():
-        frame = read_table(pairs_beside(file), text=_IDS)
-    if frame is None:
+    if requests is None and pairs_beside(file).is_file():
+        requests = read_table(pairs_beside(file), text=_IDS)
+    if requests is None:
         return None
-    missing = [name for name in _IDS if name not in frame.columns]
-    if missing:
-        raise TableError(f"requests_tbl: no column {', '.join(missing)}")
+    frame = to_frame(requests, "requests_tbl")
+    require_columns(frame, _IDS, "requests_tbl")
     return {name: (first, second) for name, first, second in frame.select(pl.col(_IDS).cast(pl.String)).iter_rows()}
 
 

@@ -15,7 +15,7 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.notices import plural
 from pairscale.core.options import require_int, require_level
-from pairscale.core.tables import Table, as_text, require_columns, require_ids, to_frame
+from pairscale.core.tables import Table, require_columns, to_frame
 from pairscale.pairing.table import generator
 
 _NEEDED = ("key", "ID1_main", "ID2_main", "better_id_main", "ID1_rev", "ID2_rev", "better_id_rev", "is_consistent")
@@ -75,25 +75,25 @@ def check_positional_bias(
     conf_level = require_level(conf_level, "conf_level")
     details = _positioned(_details(consistency))
     n_pairs = details.height
-    same = int(details["is_consistent"].sum())
+    n_consistent = int(details["is_consistent"].sum())
+    share = n_consistent / n_pairs
     # Drawing n pairs with replacement and counting the consistent ones is drawing from a binomial distribution.
-    drawn = generator(seed).binomial(n_pairs, same / n_pairs, n_boot) / n_pairs
+    drawn = generator(seed).binomial(n_pairs, share, n_boot) / n_pairs
     tail = (1 - conf_level) / 2
-    lower, upper = np.quantile(drawn, [tail, 1 - tail])
-    wins = [int((details[f"winner_pos_{side}"] == "pos1").sum()) for side in ("main", "rev")]
-    valid = [details[f"winner_pos_{side}"].count() for side in ("main", "rev")]
+    main, rev = details["winner_pos_main"], details["winner_pos_rev"]
+    both = pl.concat([main, rev])
     row = {
         "n_pairs": n_pairs,
-        "prop_consistent": same / n_pairs,
+        "prop_consistent": share,
         "boot_mean": float(drawn.mean()),
-        "boot_lwr": float(lower),
-        "boot_upr": float(upper),
-        "p_sample1_main": sign_test(wins[0], valid[0]),
-        "p_sample1_rev": sign_test(wins[1], valid[1]),
-        "p_sample1_overall": sign_test(sum(wins), sum(valid)),
-        "total_pos1_wins": sum(wins),
-        "total_comparisons": sum(valid),
-        "n_inconsistent": n_pairs - same,
+        "boot_lwr": float(np.quantile(drawn, tail)),
+        "boot_upr": float(np.quantile(drawn, 1 - tail)),
+        "p_sample1_main": _first_wins(main),
+        "p_sample1_rev": _first_wins(rev),
+        "p_sample1_overall": _first_wins(both),
+        "total_pos1_wins": int((both == "pos1").sum()),
+        "total_comparisons": both.count(),
+        "n_inconsistent": n_pairs - n_consistent,
         "n_inconsistent_pos1_bias": int(details["is_pos1_bias"].sum()),
         "n_inconsistent_pos2_bias": int(details["is_pos2_bias"].sum()),
     }
@@ -101,34 +101,35 @@ def check_positional_bias(
     return RPositionalBias(pl.DataFrame([row], schema=schema), details)
 
 
+def _first_wins(positions: pl.Series) -> float | None:
+    """The p-value of the first position winning half of the comparisons."""
+    return sign_test(int((positions == "pos1").sum()), positions.count())
+
+
 def _details(consistency: Any) -> pl.DataFrame:
     """The details as a checked table, whatever they came in."""
-    if isinstance(consistency, Mapping) and "details" in consistency:
-        consistency = consistency["details"]
-    elif hasattr(consistency, "details"):
-        consistency = consistency.details
-    frame = to_frame(consistency, "details")
+    if isinstance(consistency, Mapping):
+        consistency = consistency.get("details", consistency)
+    frame = to_frame(getattr(consistency, "details", consistency), "details")
     require_columns(frame, _NEEDED, "details")
     if frame.height == 0:
         raise InputError("no pair has a winner in both directions; there is nothing to check")
-    frame = require_ids(frame, [name for name in _NEEDED if name.startswith("ID")], "details")
-    frame = frame.with_columns(as_text(frame[name], "details") for name in ("key", "better_id_main", "better_id_rev"))
     if frame["is_consistent"].dtype != pl.Boolean or frame["is_consistent"].null_count():
         raise TableError("details: column 'is_consistent' must be true or false in every row")
-    return frame
+    return frame.with_columns(pl.col(_NEEDED[:-1]).cast(pl.String))
 
 
 def _positioned(details: pl.DataFrame) -> pl.DataFrame:
     """The details with who won by position, and which pairs went to one position twice."""
     for side in ("main", "rev"):
-        better, first, second = (pl.col(f"{name}_{side}") for name in ("better_id", "ID1", "ID2"))
-        position = pl.when(better == first).then(pl.lit("pos1")).when(better == second).then(pl.lit("pos2"))
+        better = pl.col(f"better_id_{side}")
+        second = pl.when(better == pl.col(f"ID2_{side}")).then(pl.lit("pos2"))
+        position = pl.when(better == pl.col(f"ID1_{side}")).then(pl.lit("pos1")).otherwise(second)
         details = details.with_columns(position.alias(f"winner_pos_{side}"))
-    if details["is_consistent"].all():  # R's left join has nothing to join then, and says FALSE
-        return details.with_columns(is_pos1_bias=pl.lit(value=False), is_pos2_bias=pl.lit(value=False))
-    return details.with_columns(
-        pl.when(~pl.col("is_consistent"))
-        .then((pl.col("winner_pos_main") == f"pos{n}") & (pl.col("winner_pos_rev") == f"pos{n}"))
-        .alias(f"is_pos{n}_bias")
-        for n in (1, 2)
-    )
+    # Of a consistent pair nothing is said, unless all are: R's left join has nothing to join then, and says FALSE.
+    otherwise = pl.lit(value=False) if details["is_consistent"].all() else None
+    for n in (1, 2):
+        is_biased = (pl.col("winner_pos_main") == f"pos{n}") & (pl.col("winner_pos_rev") == f"pos{n}")
+        biased = pl.when(~pl.col("is_consistent")).then(is_biased).otherwise(otherwise)
+        details = details.with_columns(biased.alias(f"is_pos{n}_bias"))
+    return details

@@ -20,7 +20,7 @@ from pairscale.judges import build
 from pairscale.judges.base import Judge
 from pairscale.providers.catalog import PROVIDERS
 from pairscale.r.logs import as_r_logs, with_r_names
-from pairscale.r.settings import model_settings
+from pairscale.r.settings import model_settings, taken
 
 _PRESETS: dict[str, str] = {
     DOCUMENT: f"the settings of the design document; rank() has those of {OURS}",
@@ -69,20 +69,17 @@ def _as_r(out: AdaptiveResult) -> AdaptiveResult:
 
 def _judge(given: dict[str, Any]) -> Judge:
     """Take what describes the judge out of the arguments, and make it."""
-    judge = given.pop("judge")
-    model = given.pop("model")
-    backend = given.pop("backend")
     trait = choose_trait(given.pop("trait"), given.pop("trait_name"), given.pop("trait_description"))
-    of_model = {"endpoint": given.pop("endpoint"), "api_key": given.pop("api_key")}
+    of_model = taken(given, "model backend endpoint api_key")
+    judge = given.pop("judge")
     judge_args = given.pop("judge_args")
     if judge is None:
-        if model is None:
+        if of_model["model"] is None:
             raise InputError("name a judge (judge='lexical', judge='openai:gpt-5.1', a callable) or backend and model")
-        judge = f"{backend}:{model}"
+        judge = "{backend}:{model}".format_map(of_model)
     if isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS:
-        named = {name: value for name, value in of_model.items() if value is not None}
+        named = {name: of_model[name] for name in ("endpoint", "api_key") if of_model[name] is not None}
         judge_args = model_settings(judge.partition(":")[0], (judge_args or {}) | named)
-    asked: dict[str, Any] = {"template": given.pop("prompt_template"), "judge_call_args": given.pop("judge_call_args")}
-    if not isinstance(judge, Judge):
-        asked["trait"] = trait
-    return build.make_judge(judge, judge_args=judge_args, **asked)
+    asked = {"template": given.pop("prompt_template"), "judge_call_args": given.pop("judge_call_args")}
+    of_texts = None if isinstance(judge, Judge) else trait
+    return build.make_judge(judge, trait=of_texts, judge_args=judge_args, **asked)

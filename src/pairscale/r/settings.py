@@ -32,13 +32,19 @@ def judge_from(
     prompt_template: str | None = None,
     endpoint: str | None = None,
     api_key: str | None = None,
+    kind: type[LLMJudge] | None = None,
     **settings: Any,
 ) -> BatchJudge:
     """The judge; settings that are None are left to the model's rules."""
     return make_llm_judge(
-        backend, model, choose_trait(trait, trait_name, trait_description), prompt_template, endpoint=endpoint,
-        api_key=api_key, judge_args=model_settings(backend, settings),
+        backend, model, choose_trait(trait, trait_name, trait_description), prompt_template,
+        model_settings(backend, settings) | {"endpoint": endpoint, "api_key": api_key}, kind,
     )  # fmt: skip
+
+
+def taken(settings: dict[str, Any], names: str) -> dict[str, Any]:
+    """Take the options of these names out of settings, as far as they were given."""
+    return {name: settings.pop(name) for name in names.split() if name in settings}
 
 
 def model_settings(backend: str, settings: Mapping[str, Any]) -> dict[str, Any]:

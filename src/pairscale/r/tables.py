@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -37,38 +38,45 @@ def named_as_in_r(frame: pl.DataFrame, prefix: str = "LIVE") -> pl.DataFrame:
     return frame.with_columns(custom_id=pl.when(is_ours).then(pl.concat_str(name, again)).otherwise("custom_id"))
 
 
-def batch_table(
-    answered: pl.DataFrame, failed: pl.DataFrame, backend: str, model: str | None, *, raw: bool
+def with_failures(
+    answered: pl.DataFrame, failed: pl.DataFrame, backend: str, model: str | None, more: Mapping[str, pl.DataType]
 ) -> pl.DataFrame:
-    """The results of a batch: its answers, and behind them one row per pair that has none, which says why.
+    """Answers, and behind them one row per pair that has none, which says why.
 
     Args:
-        answered: The answers, with ``raw_response``.
+        answered: The answers.
         failed: The attempts that gave none.
         backend: The provider.
         model: The model, for the rows without an answer.
-        raw: Whether to keep ``raw_response``.
+        more: Columns that not all results have.
     """
     key = ["custom_id", "condition_id"]
+    ended = pl.col("error_code").replace_strict(_TYPES, default="errored")
     last = failed.unique(key, keep="last", maintain_order=True).join(answered, on=key, how="anti")
-    said = answered.select("condition_id", "judge_id", "trait", "template_id").unique("condition_id")
-    last = last.join(said, on="condition_id", how="left", maintain_order="left").with_columns(
-        model=pl.lit(model, pl.String), judge_id=pl.lit(f"{backend}:{model}")
+    asked = answered.select("condition_id", "trait", "template_id").unique("condition_id")
+    last = last.join(asked, on="condition_id", how="left", maintain_order="left").with_columns(
+        model=pl.lit(model, pl.String), judge_id=pl.lit(f"{backend}:{model}"),
+        result_type=pl.when(pl.col("status_code") == 200).then(pl.lit("succeeded")).otherwise(ended),
+    )  # fmt: skip
+    table = pl.concat([answered, last], how="diagonal_relaxed").with_columns(
+        pl.col("result_type").fill_null("succeeded")
     )
-    shared = [name for name in last.columns if name in answered.columns]
-    table = pl.concat([answered, last.select(shared)], how="diagonal_relaxed")
-    more = _BATCH.get(backend, {})
-    if "result_type" in more:
-        kind = pl.col("error_code").replace_strict(_TYPES, default="errored")
-        came = pl.when(pl.col("status_code") == 200).then(pl.lit("succeeded")).otherwise(kind)
-        types = pl.concat([pl.Series(["succeeded"] * answered.height, dtype=pl.String), last.select(came).to_series()])
-        table = table.with_columns(result_type=types)
     if "thought_signature" in more:
         signatures = [signature_of(body) for body in table["raw_response"]]
         table = table.with_columns(
             thought_signature=pl.Series(signatures, dtype=pl.String), thoughts_token_count=pl.col("reasoning_tokens")
         )
-    return named_as_in_r(table.select(*result_columns(raw=raw, more=more)), PREFIXES.get(backend, "EXP"))
+    return table.select(*result_columns(raw="raw_response" in answered.columns, more=more))
+
+
+def batch_table(
+    answered: pl.DataFrame, failed: pl.DataFrame, backend: str, model: str | None, *, raw: bool
+) -> pl.DataFrame:
+    """The results of a batch with the names and columns of its provider; without ``raw_response`` unless wanted."""
+    table = with_failures(answered, failed, backend, model, _BATCH.get(backend, {}))
+    if not raw:
+        table = table.drop("raw_response")
+    return named_as_in_r(table, PREFIXES.get(backend, "EXP"))
 
 
 def signature_of(body: Any) -> str | None:

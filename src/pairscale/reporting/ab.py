@@ -20,7 +20,7 @@ from pairscale.evaluate.labels import read_labels
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, judge_and_people
 from pairscale.evaluate.store import Compared, saved_result
 from pairscale.evaluate.wording import asked_words, basis_of, controlled_lines, deciding_rate, graded_words
-from pairscale.judges.names import is_judge
+from pairscale.judges.base import is_judge
 from pairscale.reporting.page import Report, calibration_parts, moment, origin_of, other_names, preview
 from pairscale.reporting.picture import intervals, percent, shares
 from pairscale.store.marks import ANSWERS, RESULTS
@@ -75,19 +75,13 @@ def ab_of_run(store: RunFile, *, texts: bool = True, pseudonyms: bool = False) -
 
 def answering_of(store: RunFile) -> pl.DataFrame:
     """What the variants' own answers cost, in the columns of the judges' spending."""
-    rows = [
-        {
-            "model": row["name"],
-            "day": str(row["at"])[:10],
-            "attempts": 1,
-            "total_tokens": row["trace"].get("tokens") or 0,
-        }
-        | {"cost": row["trace"].get("cost") or 0.0}
-        for row in store.read_log(ANSWERS)
-    ]
+    rows = []
+    for answer in store.read_log(ANSWERS):
+        trace = answer["trace"]
+        row = {"model": answer["name"], "day": str(answer["at"])[:10], "attempts": 1}
+        rows.append(row | {"total_tokens": trace.get("tokens") or 0, "cost": trace.get("cost") or 0.0})
     table = pl.DataFrame(rows, schema=dict(SPENDING)).group_by("model", "template_id", "day", maintain_order=True)
-    figures = [name for name in SPENDING if name not in {"model", "template_id", "day", "prices_as_of"}]
-    summed = table.agg(pl.col(figures).sum(), pl.first("prices_as_of")).select(list(SPENDING))
+    summed = table.agg(pl.exclude("prices_as_of").sum(), pl.first("prices_as_of"))
     return dated_spending(summed, store.get_meta(PRICES_MARK))
 
 
@@ -148,7 +142,7 @@ def _labelled(key: str, rows: Sequence[Mapping[str, Any]], judges: Sequence[str]
 def _disguised(
     run: PairwiseRunResult, shown: Mapping[Case, Compared]
 ) -> tuple[PairwiseRunResult, dict[Case, Compared]]:
-    """The same with other names for tasks, variants and people, and without what errors say."""
+    """The same with other names for tasks, variants and people, and without words, which may hold any of them."""
     tasks = other_names([*(case.task_id for case in run.cases), *run.unasked, *(u.task_id for u in run.unmatched)])
     people = other_names((str(one["labeller"]) for case in run.cases for one in case.detail.get("labels", ())), "L")
 
@@ -160,17 +154,11 @@ def _disguised(
     cases = []
     for case in run.cases:
         detail = dict(case.detail)
-        if "labels" in detail:
-            detail["labels"] = [one | {"labeller": people[str(one["labeller"])]} for one in detail["labels"]]
-        for name in {"orders", "members"} & set(detail):
-            detail[name] = [
-                one if Outcome(one["outcome"]).is_answer else one | {"reasoning": ""} for one in detail[name]
-            ]
-        failed = any(not Outcome(one["outcome"]).is_answer for one in detail.get("members", ()))
-        told = case.outcome.is_answer and not failed and "labels" not in detail
-        words = case.reasoning if told else ""
-        named = replace(case, task_id=tasks[case.task_id], key=other_key(case.key))
-        cases.append(replace(named, detail=detail, reasoning=words))
+        for name in {"orders", "members", "labels"} & set(detail):
+            detail[name] = [{**part, "reasoning": "", "comment": ""} for part in detail[name]]
+        for label in detail.get("labels", ()):
+            label["labeller"] = people[str(label["labeller"])]
+        cases.append(replace(case, task_id=tasks[case.task_id], key=other_key(case.key), detail=detail, reasoning=""))
     hidden = replace(
         run,
         cases=tuple(cases),
@@ -285,7 +273,7 @@ def provenance_of(run: Any, word: str) -> dict[str, str]:
 
 
 def comparator_of(run: PairwiseRunResult, key: str) -> tuple[list[str], str]:
-    """Who compared under a key, as far as the cases tell: the names, and in words."""
+    """Who compared under a key, as far as the cases tell: the names, and a phrase."""
     for case in run.of(key):
         detail = case.detail
         if "members" in detail:
@@ -324,13 +312,14 @@ def _rates(run: PairwiseRunResult) -> list[tuple[Any, ...]]:
     """The win rates: over all answered cases, and over those with a winner."""
     rows = []
     for key in run.keys:
-        mean = run.win_rate(key)
-        counted = {"ties and flips as half": mean, "cases with a winner": run.win_rate(key, ties="excluded")}
-        if mean.graded:
+        rate = run.win_rate(key)
+        counted = {"ties and flips as half": rate}
+        if rate.graded:
             hard = run.win_rate(key, graded=False)
-            counted = {"mean preference": mean, "hard verdicts, ties and flips as half": hard} | counted
-        for what, rate in counted.items():
-            rows.append((key, what, rate.n, *(percent(x, 1) for x in (rate.rate, *(rate.ci or (None, None))))))
+            counted = {"mean preference": rate, "hard verdicts, ties and flips as half": hard}
+        counted["cases with a winner"] = run.win_rate(key, ties="excluded")
+        for what, one in counted.items():
+            rows.append((key, what, one.n, *(percent(x, 1) for x in (one.rate, *(one.ci or (None, None))))))
     return rows
 
 
@@ -340,8 +329,8 @@ def _tags(run: PairwiseRunResult) -> list[dict[str, Any]]:
         return []
     parts = []
     for key in run.keys:
-        table = slices(run.frame(key), interval=run.interval).table.with_columns(pl.col("slice").fill_null("no tag"))
-        rows = table.select("slice", "rate", "joint_lower", "joint_upper", "n").rows()
+        table = slices(run.frame(key), interval=run.interval).with_columns(pl.col("slice").fill_null("no tag"))
+        rows = table.select("slice", "rate", "lower", "upper", "n").rows()
         chart = _rate_chart(((name, rate, (low, high)) for name, rate, low, high, _ in rows), run.variant_b)
         figures = [(name, n, *(percent(x, 1) for x in (rate, low, high))) for name, rate, low, high, n in rows]
         parts.append({"key": key, "chart": chart, "rows": figures})
@@ -414,9 +403,7 @@ def _table(
     rows = []
     for found in cases.values():
         some = next(iter(found.values()))
-        row: list[Any] = [_case_name(some)]
-        if tagged:
-            row.append(", ".join(some.tags))
+        row: list[Any] = [_case_name(some), *([", ".join(some.tags)] if tagged else ())]
         row += [_outcome(found[key], run) if key in found else "" for key in run.keys]
         row += [found[key].preference if key in found else None for key in graded]
         rows.append([*row, some.length_a, some.length_b])
@@ -437,7 +424,7 @@ def _packed(
 
 
 def _said(case: PairwiseCase, run: PairwiseRunResult) -> list[tuple[str, str]]:
-    """What came of a case and why: sentences, each with the words of the judge or person who said it."""
+    """The outcome of a case and why: sentences, each with the words of the judge or person who said it."""
     names = {**run.names, "tie": "a tie"}
     head = f"{case.key}: {_outcome(case, run)}{' is better' if case.outcome is Outcome.WIN else ''}"
     if case.preference is not None:

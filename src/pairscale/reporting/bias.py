@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -69,6 +68,8 @@ def bias_of_run(
     people = read_form(labels).table if labels.height else None
     other = other_names(items["ID"]) if pseudonyms else {}
     items = renamed(items, other, "ID")
+    if people is not None:
+        people = renamed(people, other, "ID1", "ID2", "better_id")
     rows: list[dict[str, Any]] = []
     pairs: list[pl.DataFrame] = []
     answers: list[pl.DataFrame] = []
@@ -85,8 +86,7 @@ def bias_of_run(
         notices += [f"{template} {judge}: {message}" for message in consistency.notices]
         pairs.append(_swayed(bias))
         named = "" if len(judged) == 1 else f"{judge}, {template}"
-        known = None if people is None else renamed(people, other, "ID1", "ID2", "better_id")
-        calibrations += [(named, one) for one in calibrations_of(results, known)]
+        calibrations += [(named, one) for one in calibrations_of(results, people)]
         answers.append(results.with_columns(judge_id=pl.lit(f"{judge}, {template}")).select(_WORDS))
     if not rows:
         raise InputError(
@@ -98,6 +98,7 @@ def bias_of_run(
     trait = traits[0] if len(traits) == 1 else None
     own_texts = dict(items.select("ID", "text").iter_rows()) if "text" in items.columns else {}
     swayed = pl.concat(pairs)
+    shown = own_texts if texts else {}
     report = _report(
         study,
         swayed,
@@ -105,12 +106,12 @@ def bias_of_run(
         verdict=bias.verdict if len(rows) == 1 else None,
         trait=trait,
         calibrations=calibrations,
-        texts=own_texts if texts else {},
+        texts=shown,
     )
     return replace(
         report,
         spending=spending,
-        packed=pairs_to_read(sorted(own_texts), own_texts, pl.concat(answers)) if texts and own_texts else None,
+        packed=pairs_to_read(sorted(shown), shown, pl.concat(answers)) if shown else None,
         write_again=pair_writer(swayed.select("ID1", "ID2").rows(), own_texts, trait or "overall quality"),
     )
 
@@ -212,19 +213,16 @@ def _alike(study: TemplateStudy) -> list[Mapping[str, Any]]:
     Told apart is one that is less consistent with a probability of 95 % or more, by the normal approximation with one
     consistent and one inconsistent pair more for each.
     """
-    shares = {}
-    for (name,), part in study.table.drop_nulls("prop_consistent").group_by("template_id"):
-        n = int(part["n_pairs"].sum()) + 2
-        share = (round((part["prop_consistent"] * part["n_pairs"]).sum()) + 1) / n
-        shares[name] = (share, share * (1 - share) / n)
-    rows = study.ranking.to_dicts()
-    best, variance = shares[rows[0]["template_id"]]
-
-    def is_alike(name: str) -> bool:
-        share, own_variance = shares.get(name, (0.0, 0.0))
-        return best - share < SURELY_BETTER * math.sqrt(variance + own_variance)
-
-    return [rows[0], *(row for row in rows[1:] if is_alike(row["template_id"]))]
+    counted = study.table.drop_nulls("prop_consistent").group_by("template_id").agg(
+        pl.col("n_pairs").sum() + 2, same=(pl.col("prop_consistent") * pl.col("n_pairs")).sum().round() + 1
+    )  # fmt: skip
+    share = pl.col("same") / pl.col("n_pairs")
+    measured = counted.select("template_id", share=share, variance=share * (1 - share) / pl.col("n_pairs"))
+    ranking = study.ranking.join(measured, on="template_id", how="left", maintain_order="left")
+    best = ranking.row(0, named=True)
+    behind = best["share"] - pl.col("share")
+    is_alike = behind < SURELY_BETTER * (pl.col("variance") + best["variance"]).sqrt()
+    return [*ranking.head(1).to_dicts(), *ranking[1:].filter(is_alike).to_dicts()]
 
 
 def _charts(table: pl.DataFrame) -> list[Picture]:
@@ -262,12 +260,9 @@ def _cells(table: pl.DataFrame) -> dict[str, Any]:
 
 def _again(pairs: pl.DataFrame, place: Mapping[str, int]) -> dict[str, list[dict[str, Any]]]:
     """By position, the pairs that went to it in both orders, and how often."""
-    found = {}
-    for position in ("first", "second"):
-        won = pairs.filter(position=position)
-        counted = won.group_by(a=pl.min_horizontal("ID1", "ID2"), b=pl.max_horizontal("ID1", "ID2")).agg(n=pl.len())
-        rows = counted.sort("n", "a", "b", descending=[True, False, False]).to_dicts()
-        found[position] = [
-            row | {"two": f"{place[row['a']]} {place[row['b']]}" if row["a"] in place else ""} for row in rows
-        ]
-    return found
+    pair = pairs.select("position", a=pl.min_horizontal("ID1", "ID2"), b=pl.max_horizontal("ID1", "ID2"))
+    counted = pair.group_by("position", "a", "b").agg(n=pl.len()).sort("n", "a", "b", descending=[True, False, False])
+    rows = counted.to_dicts()
+    for row in rows:
+        row["two"] = f"{place[row['a']]} {place[row['b']]}" if row["a"] in place else ""
+    return {position: [row for row in rows if row["position"] == position] for position in ("first", "second")}

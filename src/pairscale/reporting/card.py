@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from pairscale.checks.card import Measure
 
 _IN_CHART = ("agreement", "consistency", "first_place", "longer", "repeatability", "distractor", "validity")
-_IN_TILES = ("agreement", "kappa", "consistency", "repeatability", "distractor", "cost")
-_SCALED = ("kappa", "position_effect")
+_IN_TILES = ("agreement", "kappa", "correlation", "consistency", "repeatability", "distractor", "cost")
+_SCALED = ("kappa", "correlation", "position_effect")
 _TARGETS = {"first_place": "50 % is even", "longer": "compare with people, below", "distractor": "0 % is best"}
 
 
@@ -21,19 +21,11 @@ def card_report(card: JudgeCard) -> Report:
     """Put a judge card into figures and pictures."""
     judge = card.judge
     measures = card.measures
-    charted = [
-        {
-            "ID": MEASURES[name][0],
-            "score": measures[name].value,
-            "lower": measures[name].lower,
-            "upper": measures[name].upper,
-        }
-        for name in _IN_CHART
-        if measures[name].measured
-    ]
+    charted = [(MEASURES[name][0], measures[name]) for name in _IN_CHART if measures[name].measured]
+    bars = [{"ID": label, "score": one.value, "lower": one.lower, "upper": one.upper} for label, one in charted]
     chart = None
-    if charted:
-        chart = intervals(charted, "Shares with intervals", "share", middle=0.5, span=(0, 1), in_percent=True)
+    if bars:
+        chart = intervals(bars, "Shares with intervals", "share", middle=0.5, span=(0, 1), in_percent=True)
     shown = [(MEASURES[name][0], _figure(name, measures[name].value)) for name in _IN_TILES]
     content: dict[str, Any] = {
         "card": card,

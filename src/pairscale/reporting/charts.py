@@ -1,11 +1,11 @@
-"""Charts of results: scores, ranks, who beats whom, win rates, studies of prompt templates and by simulation."""
+"""Charts of results: scores, ranks, who beats whom, win rates, and how well judges fit the scale."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle, groupby
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -13,7 +13,7 @@ import polars as pl
 
 from pairscale.core.errors import InputError
 from pairscale.core.tables import listed
-from pairscale.reporting.picture import Axis, Marks, Picture, intervals, judge_fit_picture, names, number, percent
+from pairscale.reporting.picture import Axis, Marks, Picture, intervals, judge_fit_picture, names, percent
 from pairscale.reporting.vega import drawn, require_chart_file, save_chart
 
 if TYPE_CHECKING:
@@ -21,18 +21,14 @@ if TYPE_CHECKING:
 
     import altair as alt
 
-    from pairscale.checks.templates import TemplateStudy
     from pairscale.evaluate.result import PairwiseRunResult
-    from pairscale.simulation.study import SimulationStudy
 
 MAX_NAMED = 120
 """Up to this many items have a row each in a file."""
 
-_COLOURS = ("#0b62a8", "#d2500a", "#0a7f5c", "#a8327e", "#b07a00", "#5a4fcf", "#3d8fb5", "#5c4813")
 _MAX_FIGURES = 20
 _MAX_DRAWS = 1_000
 _ELO_LOGIT = math.log(10) / 400
-_PANEL = ("n_items", "ability_sd", "judge", "concurrency")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +37,13 @@ class Figure:
 
     Attributes:
         title: above them.
-        pictures: one, or several side by side.
+        pictures: one, or one for each group.
         notes: the lines below the title.
-        columns: how many stand side by side.
     """
 
     title: str
     pictures: Sequence[Picture]
     notes: Sequence[str]
-    columns: int = 1
 
 
 def plot(
@@ -60,7 +54,6 @@ def plot(
     title: str | None = None,
     width: int | None = None,
     font_size: float | None = None,
-    **more: Any,
 ) -> alt.TopLevelMixin:
     """The chart of a result.
 
@@ -69,9 +62,8 @@ def plot(
         kind: one of :data:`FIGURES`.
         path: also write it to this file: svg, png, pdf, html or json, by its ending.
         title: above the chart; its own when None, and neither title nor notes when empty.
-        width: of the chart, or of one of its panels, in pixels.
+        width: of the chart in pixels.
         font_size: of names and numbers, in pixels.
-        more: of the chart, such as ``order`` for ``wins`` and ``beside`` for ``templates``.
 
     Raises:
         InputError: when the result has no such chart.
@@ -80,7 +72,7 @@ def plot(
     """
     if path is not None:
         require_chart_file(path)
-    chart = drawn(FIGURES[kind](source, **more), title, width, font_size)
+    chart = drawn(FIGURES[kind](source), title, width, font_size)
     if path is not None:
         save_chart(chart, path)
     return chart
@@ -132,11 +124,8 @@ def ranks(source: Any, most: int = MAX_NAMED) -> Figure:
         most: how many items have a row each.
     """
     from pairscale.models.bradley_terry import BTFit, with_rank_intervals
-    from pairscale.models.elo import EloFit
 
     fit = _fit_of(source)
-    if isinstance(fit, EloFit):
-        raise InputError("rank intervals come from a Bradley-Terry or Bayesian fit, not EloFit")
     columns = {"score": "rank_mean", "lower": "rank_p2.5", "upper": "rank_p97.5"}
     if isinstance(fit, BTFit):
         if len(fit.components) > 1:
@@ -245,42 +234,23 @@ def judges(source: Any) -> Figure:
 # Who beats whom
 
 
-def wins(source: Any, order: Any = None) -> Figure:
-    """Who beats whom, as a heat map with the best on top and at the left.
-
-    Args:
-        source: results of any shape, for the shares of the comparisons that were won; or a fit, for the probabilities
-            that it gives.
-        order: for results: the fit to sort the items by. Default: Bradley–Terry scores.
-    """
-    from pairscale.models.bayes.results import BayesFit
-    from pairscale.models.bradley_terry import BTFit, fit_bt_model
-    from pairscale.models.elo import EloFit
-
-    fitted = isinstance(source, BTFit | BayesFit | EloFit)
-    fit = source if fitted else order or fit_bt_model(source, unconnected="separate")
-    ids, draws, parts = _order(fit)
+def wins(source: Any) -> Figure:
+    """How likely each item is to beat each other one by the fitted model, as a heat map with the best on top."""
+    ids, draws, parts = _order(source)
     if len(ids) > MAX_NAMED:
         raise InputError(
             f"{len(ids):,} items are too many to draw who beats whom (at most {MAX_NAMED}); draw their scores"
         )
-    if fitted:
-        share = _fitted_shares(fit, draws, parts)
-        notes = ["Probabilities of the fitted model. Empty: on no common scale. Best on top and at the left."]
-    else:
-        share = _observed_shares(source, ids)
-        notes = ["Shares of the comparisons that were decided. Empty: never compared. Best on top and at the left."]
+    share = _fitted_shares(source, draws, parts)
     labels = names(ids)
-    known = np.argwhere(np.isfinite(share)).tolist()
-    cells = [_cell(i, j, float(share[i, j]), labels) for i, j in known]
+    cells = [_cell(i, j, float(share[i, j]), labels) for i, j in np.argwhere(np.isfinite(share)).tolist()]
     if not cells:
         raise InputError("no two items were compared; there is nothing to draw")
-    side = 22 * len(labels)
     axis = Axis(names=labels)
     label = f"Heat map of who beats whom among {len(ids):,} items"
-    return Figure(
-        "How often the row beats the column", [Picture(label, axis, axis, [Marks("cells", cells)], width=side)], notes
-    )
+    picture = Picture(label, axis, axis, [Marks("cells", cells)], width=22 * len(labels))
+    notes = ["Probabilities of the fitted model. Empty: on no common scale. Best on top and at the left."]
+    return Figure("How often the row beats the column", [picture], notes)
 
 
 def _cell(i: int, j: int, share: float, labels: Sequence[str]) -> dict[str, Any]:
@@ -323,149 +293,11 @@ def _fitted_shares(fit: Any, draws: Any, parts: Any) -> Any:
     return share
 
 
-def _observed_shares(results: Any, ids: Sequence[str]) -> Any:
-    """The share of their comparisons that a row won of a column."""
-    from pairscale.core.comparisons import OF_ITS_PAIR
-    from pairscale.core.results import as_comparisons
-
-    frame = as_comparisons(results).filter(OF_ITS_PAIR, pl.col("ID1") != pl.col("ID2"))
-    place = {name: at for at, name in enumerate(ids)}
-    strange = sorted({*frame["ID1"], *frame["ID2"]} - set(place))
-    if strange:
-        raise InputError(f"order has no score for {listed(strange)}")
-    loser = pl.when(pl.col("better_id") == pl.col("ID1")).then("ID2").otherwise("ID1")
-    won = frame.select(pl.col("better_id").replace_strict(place), loser=loser.replace_strict(place)).to_numpy()
-    wins = np.zeros((len(ids), len(ids)))
-    np.add.at(wins, (won[:, 0], won[:, 1]), 1)
-    times = wins + wins.T
-    return np.divide(wins, times, out=np.full(times.shape, np.nan), where=times > 0)
-
-
-# Studies
-
-
-def templates(source: TemplateStudy, beside: TemplateStudy | None = None) -> Figure:
-    """Consistency against the wins of the first position: a panel a template, a point a judge.
-
-    Args:
-        source: one's own study, or a published one.
-        beside: another one behind it on the same axes, such as :func:`pairscale.published_template_study`.
-    """
-    studies = [source] if beside is None else [source, beside]
-    panels = [
-        (template if study.source is None else f"{template} (published)", _judge_points(study, template))
-        for study in studies
-        for template in study.ranking["template_id"]
-    ]
-    points = [point for _, rows in panels for point in rows]
-    if not points:
-        raise InputError("the study has no row with both prop_consistent and prop_pos1; there is nothing to draw")
-    low = min(0.9, math.floor(20 * min(point["y_low"] for point in points)) / 20)
-    away = max([0.05, *(0.5 - point["x_low"] for point in points), *(point["x_high"] - 0.5 for point in points)])
-    x = Axis("wins of the first position", 0.5 - away, 0.5 + away, in_percent=True)
-    y = Axis("same winner in both orders", low, 1, in_percent=True)
-    # No point can lie outside: on the line, every inconsistent pair went to the same position.
-    edge = [{"x": low / 2, "y": low}, {"x": 0.5, "y": 1}, {"x": 1 - low / 2, "y": low}]
-    behind = [Marks("line", edge, "line"), Marks("rule", [{"x": 0.5}], "soft")]
-    pictures = [
-        Picture(f"Judges under {name}", x, y, [*behind, Marks("dots", rows)], name, height=185, width=185)
-        for name, rows in panels
-        if rows
-    ]
-    notes = [
-        "A panel a template, a point a judge; good is at the top, in the middle, and grey lines bound what can be."
-    ]
-    notes.append(f"Bars: {percent(source.level)} intervals.")
-    sources = dict.fromkeys(study.source for study in studies if study.source is not None)
-    notes += [f"Published: {text}." for text in sources]  # which says that the wordings were others
-    return Figure("How consistent judges are, and which position they favour", pictures, notes, columns=5)
-
-
-def _judge_points(study: TemplateStudy, template: str) -> list[dict[str, Any]]:
-    """The judges of a template that have both figures; a missing end of an interval is the figure itself."""
-    points = []
-    for row in study.table.filter(template_id=template).iter_rows(named=True):
-        same, first = row["prop_consistent"], row["prop_pos1"]
-        if same is None or first is None:
-            continue
-        ends = {
-            f"{side}_{end}": value if row[f"{name}_{column}"] is None else row[f"{name}_{column}"]
-            for side, name, value in (("x", "pos1", first), ("y", "consistent", same))
-            for end, column in (("low", "lower"), ("high", "upper"))
-        }
-        who = row["judge"] or " ".join(part for part in (row["model"], row["thinking"]) if part) or row["backend"]
-        tip = f"{who}: same winner {percent(same)}, first position {percent(first)}, {row['n_pairs']} pairs"
-        points.append({"x": first, "y": same, **ends, "r": 4.0, "tip": tip})
-    return points
-
-
-def selectors(source: SimulationStudy) -> Figure:
-    """A study by simulation: correlation with the truth, and reliability claimed and true, along the comparisons.
-
-    There are two panels for each number of items, spread, judge and number in flight, a line for each selector, and a
-    band for the 95 % interval of the mean.
-    """
-    names_of = source.stops["selector"].unique(maintain_order=True).to_list()
-    settings = source.stops.select(_PANEL).unique(maintain_order=True).rows(named=True)
-    pictures = []
-    for axis, table, figures in (
-        ("Spearman with the truth", source.summary, ("spearman_map",)),
-        ("reliability", source.reliability, ("reliability_claimed", "reliability_true")),
-    ):
-        panels = []
-        for setting in settings:
-            part = table.filter(**setting).drop_nulls(list(figures))
-            heading = f"{setting['n_items']:,} items, sd {setting['ability_sd']:g}, {setting['judge']}"
-            heading += f", {setting['concurrency']} in flight" if setting["concurrency"] > 1 else ""
-            marks = [
-                one
-                for name, colour in zip(names_of, cycle(_COLOURS), strict=False)
-                for figure in figures
-                for one in _series(part.filter(selector=name), figure, name, colour)
-            ]
-            panels.append((heading, marks))
-        points = [row for _, marks in panels for one in marks for row in one.rows]
-        if points:
-            x = Axis("comparisons per item", 0, max(row["x"] for row in points))
-            y = Axis(axis, max(-1.0, min(row["y"] for row in points) - 0.1), 1.0)
-            pictures += [
-                Picture(f"{axis}: {heading}", x, y, marks, heading, height=200, width=300) for heading, marks in panels
-            ]
-    if not pictures:
-        raise InputError("no checkpoint and no refit was reached by all runs of the study; there is nothing to draw")
-    notes = [
-        "Lines: means over the seeds. Bands: 95 % intervals.",
-        "Reliability: solid is what the run claims, dashed is the squared correlation with the truth.",
-    ]
-    title = "How near the truth, after how many comparisons"
-    return Figure(title, pictures, notes, columns=min(3, len(settings)))
-
-
-def _series(table: pl.DataFrame, figure: str, name: str, colour: str) -> list[Marks]:
-    """A line with its band and its dots."""
-    if not table.height:
-        return []
-    rows = [
-        {"x": x, "y": y, "y_low": y if low is None else low, "y_high": y if high is None else high, "r": 2.2}
-        | {"tip": f"{name}, {figure}: {number(y, 3)} after {x:,.1f} comparisons per item"}
-        for x, y, low, high in table.select("per_item", figure, f"{figure}_lower", f"{figure}_upper").rows()
-    ]
-    dots = [{key: row[key] for key in ("x", "y", "r", "tip")} for row in rows]
-    dashed = figure == "reliability_true"
-    return [
-        Marks("band", rows, colour),
-        Marks("line", rows, colour, name, dashed=dashed),
-        Marks("dots", dots, colour),
-    ]
-
-
 FIGURES: dict[str, Callable[..., Figure]] = {
     "scores": scores,
     "ranks": ranks,
     "wins": wins,
     "win rates": win_rates,
     "judges": judges,
-    "templates": templates,
-    "selectors": selectors,
 }
 """By kind, what makes the figure of a result."""

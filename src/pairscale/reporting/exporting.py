@@ -26,12 +26,11 @@ from pairscale.core.options import checked, require_choice, require_suffix
 from pairscale.core.tables import Table, listed
 from pairscale.evaluate.store import saved_result
 from pairscale.judges.orders import merge_orders
-from pairscale.reporting.results import comparisons_of, named, require_none
+from pairscale.reporting.verbs import comparisons_of, named, require_none
 from pairscale.store.marks import RESULTS
-from pairscale.store.reading import is_run, read_comparisons
+from pairscale.store.reading import is_run, named_runs, read_comparisons
 from pairscale.store.runfile import open_run
 from pairscale.store.schema import conditions
-from pairscale.store.several import named_runs
 from pairscale.store.transfer import export_results
 
 if TYPE_CHECKING:
@@ -272,7 +271,7 @@ def _scores(results: pl.DataFrame) -> dict[str, float]:
     from pairscale.models.bradley_terry import fit_bt_model
 
     try:
-        found = fit_bt_model(results, engine="map", ties="half", repeats="learned", se=False, unconnected="separate")
+        found = fit_bt_model(results, engine="map", ties="half", repeats="learned", unconnected="separate")
     except FitError:  # no pair has a winner
         return {}
     return dict(found.theta.select("ID", "theta").iter_rows())
@@ -280,14 +279,15 @@ def _scores(results: pl.DataFrame) -> dict[str, float]:
 
 def _merged(answers: Iterable[Mapping[str, Any]]) -> tuple[Outcome, str | None]:
     """What one judge said of a pair, however often it was asked."""
-    said: list[tuple[Outcome, str | None]] = []
+    outcomes: list[tuple[Outcome, str | None]] = []
     for row in answers:
         if row["better_id"] in (row["ID1"], row["ID2"]):
-            said.append((Outcome.WIN, row["better_id"]))
+            outcomes.append((Outcome.WIN, row["better_id"]))
+        elif row.get("outcome") in _REASONS:
+            outcomes.append((Outcome(row["outcome"]), None))
         else:
-            kind = Outcome(row.get("outcome") or Outcome.ABSTENTION)
-            said.append((Outcome.ABSTENTION if kind is Outcome.WIN else kind, None))
-    return merge_orders(said)
+            outcomes.append((Outcome.ABSTENTION, None))
+    return merge_orders(outcomes)
 
 
 def _voted(votes: list[tuple[Outcome, str | None]]) -> tuple[Outcome, str | None]:
@@ -313,14 +313,16 @@ def _preferences_of_ab(result: PairwiseRunResult, shown: Mapping[tuple[str, int]
         elif texts is None or texts.a is None or texts.b is None:
             left_out["without two texts"] += 1
         else:
-            sides = [(texts.a, result.variant_a, case.probability), (texts.b, result.variant_b, case.preference)]
+            chosen, rejected = texts.a, texts.b
+            names = {"chosen_id": result.variant_a, "rejected_id": result.variant_b}
+            probability = case.probability
             if case.winner == "b":
-                sides.reverse()
-            (chosen, chosen_id, probability), (rejected, rejected_id, _) = sides
+                chosen, rejected = rejected, chosen
+                names = {"chosen_id": result.variant_b, "rejected_id": result.variant_a}
+                probability = case.preference
             pairs.append(
                 {"prompt": texts.task_input, "chosen": chosen, "rejected": rejected, "probability": probability}
-                | {"both_orders": True if len(case.detail.get("orders", ())) > 1 else None}
-                | {"chosen_id": chosen_id, "rejected_id": rejected_id}
+                | {"both_orders": True if len(case.detail.get("orders", ())) > 1 else None, **names}
             )
     return pairs, left_out
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pairscale.checks.people import answers_of_people, people_table
 from pairscale.core.errors import InputError
 from pairscale.core.notices import without_notices
 from pairscale.reporting.page import other_names, renamed
@@ -16,6 +18,7 @@ from pairscale.store.labels import label_counts
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pairscale.checks.agreement import Agreement
     from pairscale.store.runfile import RunFile
 
 _BOOT = 200
@@ -40,7 +43,15 @@ def labels_of_run(store: RunFile, *, pseudonyms: bool) -> dict[str, Any] | None:
     by = "position" if labels["ID1"].null_count() == labels.height else ""
     if "first_variant" in labels.columns:
         by = "variant"
-    return {"counts": counts, "rows": people.rows(), "agreement": agreement, "by": by}
+    return {"counts": counts, "rows": people.rows(), "agreement": agreement, "by": by, "trust": None}
+
+
+def people_of_run(store: RunFile, *, pseudonyms: bool) -> list[dict[str, Any]]:
+    """Who judged texts for a run, or labelled its pairs: number, time, agreement with the scale and misfit."""
+    people = people_table(answers_of_people(store))
+    if pseudonyms:
+        people = renamed(people, other_names(people["person"], "L"), "person")
+    return people.to_dicts()
 
 
 def _with_key(labels: pl.DataFrame, run: str) -> pl.DataFrame:
@@ -60,27 +71,25 @@ def label_alpha(
     Args:
         labels: rows with ``case_id labeller preferred``; skips, whose ``preferred`` is None, do not count.
     """
-    try:
-        table = _agreement(labels, n_boot=_BOOT).table
-    except InputError:  # there are not yet two labels of one case
+    found = _agreement(labels, n_boot=_BOOT)
+    if found is None:
         return None, None, 0
-    row = table.row(by_predicate=pl.col("statistic") == "krippendorff_alpha", named=True)
+    row = found.table.row(by_predicate=pl.col("statistic") == "krippendorff_alpha", named=True)
     interval = None if row["lower"] is None else (row["lower"], row["upper"])
     return row["estimate"], interval, row["n_units"]
 
 
 def label_pairs(labels: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The agreement of every two labellers with a case in common: ``rater1 rater2 n_units`` and the coefficients."""
-    try:
-        table = _agreement(labels, n_boot=0).pairs
-    except InputError:
-        return []
-    return [row for row in table.iter_rows(named=True) if row["n_units"]]
+    found = _agreement(labels, n_boot=0)
+    return [] if found is None else found.pairs.filter(pl.col("n_units") > 0).to_dicts()
 
 
-def _agreement(labels: Sequence[Mapping[str, Any]], n_boot: int) -> Any:
+def _agreement(labels: Sequence[Mapping[str, Any]], n_boot: int) -> Agreement | None:
+    """How far labellers agree; None where no case has two labels yet."""
     from pairscale.checks.agreement import agreement
 
     given = [row for row in labels if row["preferred"] is not None]
-    with without_notices():  # the page shows them
+    with without_notices(), suppress(InputError):  # the page shows them
         return agreement(given, unit="case_id", rater="labeller", label="preferred", n_boot=n_boot, seed=1)
+    return None

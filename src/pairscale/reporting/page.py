@@ -20,7 +20,7 @@ from markupsafe import Markup
 from pairscale._version import __version__, __year__
 from pairscale.core.files import replacing
 from pairscale.core.notices import plural
-from pairscale.judges.names import judged_by, no_grading
+from pairscale.judges.base import judged_by, no_grading
 from pairscale.providers.catalog import price_note
 from pairscale.reporting.picture import calibration_picture, number, percent
 from pairscale.reporting.svg import asset, picture_css, svg
@@ -39,7 +39,7 @@ CITATION = (
 _PREVIEW = 120
 _LONGEST_WORDS = 4_000
 _LONGEST_CELL = 32_000  # characters; an Excel cell holds a few more
-_TAG = re.compile(r"<(\w+)>\s*SAMPLE_[12]\s*</\1>")  # the verdict itself, which the page says in words
+_TAG = re.compile(r"<(\w+)>\s*SAMPLE_[12]\s*</\1>")  # the verdict itself, which the page shows
 _HEADING = re.compile(r'<h2 id="(\w+)">([^<]*)</h2>')
 _PROSE = re.compile(r'<p class="(lead|method)">(.*?)</p>', re.DOTALL)
 _NAV = '<nav aria-label="Sections"></nav>'
@@ -65,6 +65,7 @@ class Report:
         write_again: writes what to look at again for people to label, and says how many cases that is; None where it
             cannot be written.
         labels: people's labels in the same run file; None without any.
+        people: who judged, where people did.
     """
 
     template: str
@@ -80,6 +81,7 @@ class Report:
     answers: pl.DataFrame | None = None
     write_again: Callable[[Path], int] | None = None
     labels: Mapping[str, Any] | None = field(default=None, kw_only=True)
+    people: Sequence[Mapping[str, Any]] = field(default=(), kw_only=True)
 
 
 # Pages and workbooks
@@ -90,7 +92,6 @@ def write_page(
     path: Path,
     *,
     title: str | None = None,
-    texts: bool = True,
     run: str | None = None,
     options: Mapping[str, Any] | None = None,
     interactive: bool = False,
@@ -101,8 +102,7 @@ def write_page(
         report: what it holds.
         path: where to write.
         title: what was asked.
-        texts: whether the texts are in it.
-        run: the run file that it comes from, for the lines that make it again; None where it must not be named.
+        run: the run file that it comes from, for the lines that have people decide; None where it must not be named.
         options: of the command, by which the file was read; those that are None were not given.
         interactive: whether altair draws the charts as well.
     """
@@ -116,14 +116,12 @@ def write_page(
     source = ""
     if run is not None and Path(run).is_file():  # an address may hold a password
         source = f"{shlex.quote(Path(run).name)}{_as_options(options or {})}"
-    shape = _as_options({"title": title}) + " --without-texts" * (not texts) + " --interactive" * interactive
     page = _rendered(
         report,
         interactive=interactive,
         title=title or report.title,
         packed="" if report.packed is None else _packed(report.packed),
         source=source,
-        line=f"pairscale report {source}{shape}",
         css=css,
         scripts=scripts,
         hashes=[_hash(text) for text in (css, *scripts)],
@@ -148,7 +146,7 @@ def sheets_of(report: Report) -> dict[str, pl.DataFrame]:
 
 def _rendered(report: Report, *, interactive: bool = False, **frame: Any) -> str:
     """The page; without a frame of its own, for its prose."""
-    empty = {"title": report.title, "packed": "", "source": "", "line": "", "css": "", "scripts": [], "hashes": [""]}
+    empty = {"title": report.title, "packed": "", "source": "", "css": "", "scripts": [], "hashes": [""]}
     template = _environment(interactive=interactive).get_template(report.template)
     text: str = template.render(_context(report) | empty | frame)
     return text.lstrip()
@@ -194,7 +192,7 @@ def _figure(value: object) -> str:
     if isinstance(value, float):
         return number(value).replace("inf", "∞")
     if isinstance(value, int):
-        return f"{value:,}"
+        return f"{value:,}".replace("-", "−")
     return "" if value is None else str(value)
 
 
@@ -237,7 +235,7 @@ def _packed(content: Mapping[str, Any]) -> str:
 
 def preview(text: str) -> str:
     """The beginning of a text on one line."""
-    return " ".join(text[:_PREVIEW].split())
+    return " ".join(text[:_PREVIEW].split()) + "…" * (len(text) > _PREVIEW)
 
 
 def pairs_to_read(ids: Sequence[str], texts: Mapping[str, str], judgements: pl.DataFrame | None) -> dict[str, Any]:

@@ -19,7 +19,7 @@ _ALIKE = "not told apart from the first"
 _NARROW_PLOT = 190  # pixels: what the number in a bar must fit into
 
 Row: TypeAlias = "Mapping[str, Any]"
-Kind: TypeAlias = Literal["dots", "line", "band", "bars", "cells", "rule"]
+Kind: TypeAlias = Literal["dots", "line", "bars", "cells", "rule"]
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -29,7 +29,7 @@ def number(value: float | None, digits: int = 2) -> str:
 
 def percent(value: float | None, digits: int = 0) -> str:
     """A share as it is shown."""
-    return "" if value is None else f"{100 * value:.{digits}f} %"
+    return "" if value is None else f"{number(100 * value, digits)} %"
 
 
 def names(ids: Sequence[str]) -> list[str]:
@@ -68,10 +68,10 @@ class Marks:
     """Marks of one kind and colour.
 
     Attributes:
-        kind: ``dots``, with bars where a row has ends; a ``line``; a ``band``; ``bars``; ``cells``; or a ``rule``
+        kind: ``dots``, with bars where a row has ends; a ``line``; ``bars``; ``cells``; or a ``rule``
             through the whole picture.
         rows: where each is: ``x`` and ``y``, the ends ``x_low x_high`` or ``y_low y_high``, the radius ``r`` of a dot,
-            the ``text`` on it with its colour ``ink``, and the ``tip`` for whoever points at it.
+            the ``text`` on it with its colour ``ink``, and the ``tip`` for a pointer on it.
         colour: a colour of the style sheet, or a colour.
         name: in the legend; none when empty.
         dashed: whether a line is.
@@ -108,7 +108,7 @@ class Picture:
 
     @property
     def spoken(self) -> str:
-        """The picture in words: what its marks say, or the first and the last of many."""
+        """The picture as text: what its marks say, or the first and the last of many."""
         tips = [row["tip"] for marks in self.marks for row in marks.rows if "tip" in row]
         if len(tips) <= _SPOKEN:
             return "; ".join(tips)
@@ -261,24 +261,22 @@ def judge_fit_picture(rows: Sequence[Row]) -> Picture:
         rows: ``judge_id comparisons infit agreement misfit`` of each judge.
     """
     most = max(row["comparisons"] for row in rows)
-    dots = [
-        {
-            "x": row["agreement"],
-            "y": row["infit"],
-            "r": 3 + 5 * math.sqrt(row["comparisons"] / most),
-            "tip": f"{row['judge_id']}: infit {number(row['infit'])}, agrees with the scale in "
-            f"{percent(row['agreement'])} of {row['comparisons']:,} comparisons",
-        }
-        for row in rows
-    ]
-    misfits = [dot for dot, row in zip(dots, rows, strict=True) if row["misfit"]]
-    others = [dot for dot, row in zip(dots, rows, strict=True) if not row["misfit"]]
+
+    def dot(row: Row) -> Row:
+        """Larger for more comparisons."""
+        words = f"agrees with the scale in {percent(row['agreement'])} of {row['comparisons']:,} comparisons"
+        tip = f"{row['judge_id']}: infit {number(row['infit'])}, {words}"
+        radius = 3 + 5 * math.sqrt(row["comparisons"] / most)
+        return {"x": row["agreement"], "y": row["infit"], "r": radius, "tip": tip}
+
+    misfits = [dot(row) for row in rows if row["misfit"]]
+    others = [dot(row) for row in rows if not row["misfit"]]
     marks = [Marks("dots", others, "soft", "as expected" if misfits else "")] if others else []
     if misfits:
         marks.append(Marks("dots", misfits, "mark", "misfit"))
     expected = Marks("rule", [{"y": 1.0}], "soft")
-    shares = [dot["x"] for dot in dots]
-    infits = [1.0, *(dot["y"] for dot in dots)]
+    shares = [row["agreement"] for row in rows]
+    infits = [1.0, *(row["infit"] for row in rows)]
     x = Axis("decisions for the text with the higher score", max(0.0, min(shares) - 0.05), 1.0, in_percent=True)
     y = Axis("infit", max(0.0, min(infits) - 0.1), max(infits) + 0.1)
     return Picture("How well each judge fits the scale", x, y, [expected, *marks], height=308)

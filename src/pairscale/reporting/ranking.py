@@ -8,24 +8,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
-from pairscale.adaptive.messages import STOPS, how_it_stands, panel_slopes, provisional, stop_in_words, top_sought
-from pairscale.adaptive.status import adaptive_status
+from pairscale.adaptive.messages import (
+    STOPS,
+    adaptive_status,
+    how_it_stands,
+    panel_slopes,
+    provisional,
+    stop_in_words,
+    top_sought,
+)
 from pairscale.checks.calibration import calibrations_of
 from pairscale.checks.effect import SURELY_BETTER, wilson
-from pairscale.collect.taken_over import count_taken_over, taken_over_line
 from pairscale.core.columns import TASK_COLUMNS, judge_column
 from pairscale.core.comparisons import OF_ITS_PAIR, Outcome
 from pairscale.core.errors import InputError
-from pairscale.core.notices import plural
+from pairscale.core.notices import is_told, plural
 from pairscale.core.results import ORDER_KNOWN, read_form
 from pairscale.core.samples import with_kept
-from pairscale.core.told import is_told
-from pairscale.judges.names import is_judge
+from pairscale.judges.base import is_judge
 from pairscale.models.bayes.logs import ITEM_LOG
-from pairscale.models.bradley_terry import BTFit, fit_bt_model
+from pairscale.models.bradley_terry import BTFit
 from pairscale.models.fit_statistics import ITEM_WORDS, JUDGE_WORDS, flagged, mean_squares
 from pairscale.models.model_checks import check_model
+from pairscale.models.scores import win_scores
 from pairscale.pairing.graph import summarize_pairs
 from pairscale.reporting.page import (
     Report,
@@ -53,10 +60,11 @@ if TYPE_CHECKING:
 _WORDS = ("ID1", "ID2", "outcome", "better_id", "judge_id", "probability", "content", "thoughts")
 _JUDGES = ("judge_id", "model", "trait", "template_id")
 _COLUMNS = {
-    "group": "group", "rank": "rank", "ID": "ID", "score": "score", "se": "± se", "lower": "from", "upper": "to",
+    "group": "group", "rank": "rank", "ID": "ID", "wins_of_100": "score", "score_lower": "from", "score_upper": "to",
+    "score": "logit", "se": "± se",
     "rank_lower": "rank from", "rank_upper": "rank to", "wins": "wins", "comparisons": "of", "top_prob": "in the top",
 }  # fmt: skip
-_MINOR = {"se", "lower", "upper", "rank_lower", "rank_upper", "wins", "comparisons"}
+_MINOR = {"score_lower", "score_upper", "score", "se", "rank_lower", "rank_upper", "wins", "comparisons"}
 _SURPRISING = 0.1  # an answer that the scores give less than this
 _MAX_ENTRIES = 10
 _FEWEST_JUDGES = 3  # from which on a chart says more than their table
@@ -134,7 +142,6 @@ def ranking_of_run(
     items = items_so_far(store) if refits else None
     chosen = "beforehand" if store.get_meta("adaptive") is None else "adaptive"
     labels = label_results(store)
-    taken_over = count_taken_over(store, condition_id)
     spending = store.spending(condition_id)
     origin = origin_of(store, pseudonyms=pseudonyms)
     if "win" not in judgements["outcome"]:
@@ -147,7 +154,7 @@ def ranking_of_run(
         judgements = renamed(judgements, other, "ID1", "ID2", "better_id")
         people = None if people is None else renamed(people, other, "ID1", "ID2", "better_id")
         items = None if items is None else renamed(items, other, "ID")
-    notices = [taken_over_line(taken_over)] if taken_over else []
+    notices: list[str] = []
     if items is not None and status is not None:
         notices += _careful(status["invalid"], [other.get(name, name) for name in status["withdrawn"]])
         found: dict[str, Any] = {
@@ -157,13 +164,8 @@ def ranking_of_run(
         }  # fmt: skip
     else:
         decided = judgements.filter(pl.col("outcome") == "win")
-        linked = summarize_pairs(decided.select("ID1", "ID2")).connected  # ranks need one scale
-        fit = fit_bt_model(
-            decided, ids=samples["ID"].to_list(), rank_intervals=linked, unconnected="separate", seed=1,
-            covariance=linked, chosen=chosen,  # type: ignore[arg-type]
-        )  # fmt: skip
-        found = _of_fit(fit)
-        notices += fit.notices
+        found = _fitted(decided, decided, samples["ID"].to_list(), chosen)
+        notices += found.pop("notices")
     facts = RankingFacts(
         judges=conditions.select(_JUDGES),
         provenance=origin | {"conditions": ", ".join(conditions["condition_id"].to_list())},
@@ -191,8 +193,6 @@ def ranking_of_results(
     Raises:
         InputError: when nothing was decided.
     """
-    from pairscale.models.fitting import fit as fit_comparisons
-
     table = known.table
     samples = known.samples
     ids = known.ids
@@ -210,16 +210,9 @@ def ranking_of_results(
     judgements = _judgements(table, judge)
     if "win" not in judgements["outcome"]:
         raise InputError("no comparison has a winner, so there is nothing to report")
-    decided = judgements.filter(pl.col("outcome") == "win")
-    linked = summarize_pairs(decided.select("ID1", "ID2")).connected  # ranks need one scale
-    fit = fit_comparisons(
-        table, ids=ids, rank_intervals=linked, covariance=linked, separate=not linked, chosen=known.chosen
-    )
+    found = _fitted(table, judgements.filter(pl.col("outcome") == "win"), ids, known.chosen)
     names = [] if judge is None else judgements["judge_id"].unique(maintain_order=True).to_list()
-    facts = RankingFacts(
-        judges=_judges(names), provenance=provenance, notices=fit.notices, samples=samples, judgements=judgements,
-        **_of_fit(fit),
-    )  # fmt: skip
+    facts = RankingFacts(judges=_judges(names), provenance=provenance, samples=samples, judgements=judgements, **found)
     return ranking_report(facts, texts=texts)
 
 
@@ -267,16 +260,33 @@ def _judges(names: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame([{"judge_id": name} for name in names], schema=dict.fromkeys(_JUDGES, pl.String()))
 
 
+def _fitted(
+    table: pl.DataFrame, decided: pl.DataFrame, ids: Sequence[str] | None, chosen: str | None
+) -> dict[str, Any]:
+    """The scores of comparisons as :func:`pairscale.fit` gives them, and its notices."""
+    from pairscale.models.fitting import fit as fit_comparisons
+
+    linked = summarize_pairs(decided.select("ID1", "ID2")).connected  # ranks need one scale
+    fit = fit_comparisons(
+        table,
+        ids=ids,
+        rank_intervals=linked,
+        covariance=linked,
+        separate=not linked,
+        chosen=chosen,  # type: ignore[arg-type]
+    )
+    return _of_fit(fit) | {"notices": [*fit.notices]}
+
+
 def _of_fit(fit: Any) -> dict[str, Any]:
     """The scores of a fit; without ranks where groups never met, and without their intervals unless asked for."""
     theta = fit.theta
-    there = set(theta.columns)
-    ranks = [
-        (pl.col(name) if name in there else pl.lit(None)).cast(pl.Int64).alias(name)
-        for name in ("rank", "rank_lower", "rank_upper")
-    ]
-    group = [pl.col("component").alias("group")] if "component" in there else []
-    items = theta.select(*ranks, *group, "ID", "lower", "upper", "wins", "comparisons", score="theta", se="se_mean")
+    ranks = ["rank", "rank_lower", "rank_upper"]
+    theta = theta.with_columns(pl.lit(None).alias(name) for name in ranks if name not in theta.columns)
+    group = [pl.col("component").alias("group")] if "component" in theta.columns else []
+    items = theta.select(
+        pl.col(ranks).cast(pl.Int64), *group, "ID", "lower", "upper", "wins", "comparisons", score="theta", se="se_mean"
+    )
     found = {"items": items, "model": fit.engine, "reliability": fit.reliability, "n_groups": len(fit.components)}
     return found | {"covariance": getattr(fit, "covariance", None)}
 
@@ -341,7 +351,12 @@ def ranking_report(facts: RankingFacts, *, texts: bool) -> Report:
     if decided is not None and "wins" not in items.columns:
         wins = decided.group_by(ID="better_id").agg(wins=pl.len().cast(pl.Int64))
         items = items.join(wins, on="ID", how="left", maintain_order="left").with_columns(pl.col("wins").fill_null(0))
-    apart = _apart(items, facts.covariance) if facts.n_groups == 1 else None
+    apart = None
+    if facts.n_groups == 1:
+        apart = _apart(items, facts.covariance)
+        readable = win_scores(*(items[name].to_numpy() for name in ("score", "se", "lower", "upper")))
+        names = ("wins_of_100", "score_lower", "score_upper")
+        items = items.with_columns(pl.Series(name, column) for name, column in zip(names, readable, strict=True))
     last = facts.refits[-1] if facts.refits else {}
     shown, kept = (items, []) if facts.samples is None else with_kept(items, facts.samples)
     own_texts = _texts(facts.samples)
@@ -386,7 +401,7 @@ def ranking_report(facts: RankingFacts, *, texts: bool) -> Report:
     return Report(
         "ranking.html",
         "Ranking",
-        shown,
+        shown.rename({"score": "theta", "wins_of_100": "score"}) if apart is not None else shown,
         content,
         facts.provenance,
         facts.judges["judge_id"].to_list(),
@@ -433,7 +448,7 @@ def _stop(reason: str | None, last: Mapping[str, Any]) -> str:
         return f"The run stopped by its rule: {stop_in_words(last)}."
     if reason in STOPS:
         return f"The run stopped: {STOPS[reason]}."
-    return "" if reason is None else f"The run is {how_it_stands(reason)}."
+    return "" if reason is None else f"The run is {how_it_stands(reason).replace('_', ' ')}."
 
 
 def _charts(items: pl.DataFrame, apart: Mapping[str, Any] | None) -> list[Picture]:
@@ -465,7 +480,8 @@ def _table(items: pl.DataFrame, kept: Sequence[str], texts: Mapping[str, str]) -
         (f"sample_{name}" if name in heads else name, "n" if items[name].dtype.is_numeric() else "", False)
         for name in kept
     ]
-    rows = items.select(*own, *kept).rows()
+    whole = cs.by_name("wins_of_100", "score_lower", "score_upper", require_all=False).round().cast(pl.Int64)
+    rows = items.with_columns(whole).select(*own, *kept).rows()
     previews = [preview(texts.get(name, "")) for name in items["ID"]] if texts else []
     return {"columns": columns, "rows": rows, "previews": previews}
 

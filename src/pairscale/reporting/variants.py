@@ -79,27 +79,20 @@ def _disguised(run: VariantsResult) -> VariantsResult:
         (names[a], names[b]): replace(one, variant_a=names[a], variant_b=names[b])
         for (a, b), one in run.results.items()
     }
-    figures = {names[name]: one for name, one in run.figures.items()}
-    baseline = None if run.baseline is None else names[run.baseline]
-    return replace(run, variants=tuple(names.values()), results=results, figures=figures, baseline=baseline)
+    return replace(run, results=results, baseline=None if run.baseline is None else names[run.baseline])
 
 
 def _board(run: VariantsResult, key: str, table: pl.DataFrame) -> dict[str, Any]:
-    """The scores, the groups that cannot be told apart, and every two variants."""
-    groups = run.groups(key)
-    rows = table.iter_rows(named=True)
+    """The scores, which variants cannot be told apart, and every two variants."""
+    rows = table.to_dicts()
     scored = [{**row, "ID": row["variant"], "score": row["theta"]} for row in rows if row["theta"] is not None]
-    board = []
-    for row in table.iter_rows(named=True):
-        rank = None if row["rank"] is None else int(row["rank"])
-        figures = (row[name] for name in ("theta", "lower", "upper", *KINDS))
-        board.append((row["variant"], rank, *figures))
+    board = table.select("variant", pl.col("rank").cast(pl.Int64), "theta", "lower", "upper", *KINDS).rows()
     return {
         "key": key,
         "verdict": run.verdict(key),
         "chart": score_picture(scored) if scored else None,
         "board": board,
-        "alike": [group for group in groups if len(group) > 1],
+        "alike": [(name, others) for name, others in run.alike(key).items() if others],
         "differences": len(scored) * (len(scored) - 1) // 2,
         "pairs": _pairs(run, key, table["variant"].to_list()),
     }

@@ -73,7 +73,6 @@ def require_chart_file(path: str | os.PathLike[str], what: str = "the chart") ->
 _BAR = {"opacity": 0.45, "strokeWidth": 3, "strokeCap": "round", "aria": False}
 _LAYERS: dict[str, list[tuple[str, dict[str, Any], tuple[str, ...]]]] = {
     "line": [("line", {"clip": True, "aria": False}, ("x", "y"))],
-    "band": [("area", {"opacity": 0.16, "clip": True, "aria": False}, ("x", "y_low", "y_high"))],
     "rule": [
         ("rule", {"aria": False}, ("x",)),
         ("rule", {"aria": False}, ("y",)),
@@ -232,7 +231,7 @@ def drawn(figure: Figure, title: str | None, width: int | None, font_size: float
     panels = [altair_of(picture, width=width) for picture in figure.pictures]
     chart: Any = panels[0]
     if figure.pictures[0].heading:
-        chart = alt.concat(*panels, columns=figure.columns)
+        chart = alt.vconcat(*panels)
     chart = chart.properties(description=figure.pictures[0].label, background="#ffffff", padding=16)
     if title != "":
         lines = [line for note in figure.notes for line in wrap(note, _LINE_LENGTH)]

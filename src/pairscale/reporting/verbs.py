@@ -10,40 +10,53 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 import polars as pl
 
-from pairscale.core.addresses import without_login
 from pairscale.core.counting import is_pattern
 from pairscale.core.display import ReprMixin
-from pairscale.core.errors import InputError
+from pairscale.core.errors import InputError, without_login
 from pairscale.core.files import TABLE_SUFFIXES, write_table, write_workbook
+from pairscale.core.notices import notice
 from pairscale.core.options import checked, optional, require_choice, require_suffix
+from pairscale.core.samples import read_samples
+from pairscale.core.tables import listed
 from pairscale.reporting.page import Report, origin_of, sheets_of, write_page
-from pairscale.reporting.results import comparisons_of, named, require_none
 from pairscale.store.labels import LABELLING
 from pairscale.store.marks import RESULTS, RUNS, STUDY_MARK, VARIANTS
-from pairscale.store.reading import PEOPLE, choose_condition, is_run, labels_variants, read_comparisons
+from pairscale.store.reading import PEOPLE, choose_condition, is_run, labels_variants, named_runs, read_comparisons
 from pairscale.store.runfile import RunFile, open_run
-from pairscale.store.several import named_runs
 
 if TYPE_CHECKING:
     from pairscale.core.tables import Table
+    from pairscale.store.reading import Comparisons
 
 Kind: TypeAlias = Literal["ranking", "bias", "ab", "variants"]
 """What a run may be: texts that are ranked, a study of position bias, or a comparison of two variants or of more."""
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenReport:
-    """A report, and what it holds.
+class Printed:
+    """What is to be printed in place of the page."""
 
-    Attributes:
-        path: the file that was written.
-        items: one row per text, template or case.
-        again: how many cases to look at again were written; None without a file for them.
-    """
+    slips: bool
+    private: bool
+    short: bool
 
-    path: Path
-    items: pl.DataFrame
-    again: int | None
+    def of(self, found: Report, out: str | os.PathLike[str] | None) -> Report:
+        """The report as it is to be printed.
+
+        Raises:
+            InputError: If the options do not go together, or with a table.
+        """
+        from pairscale.reporting.slips import as_short, as_slips
+
+        if self.private and not self.slips:
+            raise InputError("`private=` belongs to `slips=`")
+        if self.slips and self.short:
+            raise InputError("`slips=` and `short=` are two pages; give one of them")
+        if (self.slips or self.short) and out is not None and Path(out).suffix.lower() in TABLE_SUFFIXES:
+            raise InputError(f"slips and the short sheet are pages, and {out} is a table")
+        if self.slips:
+            return as_slips(found, private=self.private)
+        return as_short(found) if self.short else found
 
 
 @checked
@@ -56,6 +69,9 @@ def report(
     condition: str | None = None,
     without_texts: bool = False,
     pseudonyms: bool = False,
+    slips: bool = False,
+    private: bool = False,
+    short: bool = False,
     again: str | os.PathLike[str] | None = None,
     interactive: bool = False,
     samples: Table | str | os.PathLike[str] | None = None,
@@ -83,7 +99,11 @@ def report(
         condition: The judge, or the beginning of a condition, if there are several; ``people`` for their labels. Of
             labels: the criterion.
         without_texts: Leave the texts and the judge's words out.
-        pseudonyms: Call the texts or tasks T1, T2 and so on, in random order.
+        pseudonyms: Call the texts or tasks T1, T2 and so on, in random order; of an A/B run, also leave out the words
+            of judges and people.
+        slips: Of a ranking: a slip for each text to be printed and cut: name, score, and the texts next to it.
+        private: With ``slips``: nothing of other texts is on a slip.
+        short: Of a ranking: one printed sheet with the ranking, how sure it is, and who judged.
         again: A ``.jsonl`` file to write what to look at again to, as cases for labellers.
         interactive: Draw charts that can be pointed at and zoomed as well; adds 0.9 MB and needs altair.
         samples: Of results: the texts, if the page is to show them, as :func:`pairscale.read_samples` takes them.
@@ -109,10 +129,11 @@ def report(
         'essays.html'
     """
     reading = named(samples=samples, a_col=a_col, b_col=b_col, winner_col=winner_col, encoding=encoding, key=key)
-    return written_report(
+    path, _, _ = written_report(
         run, reading, out=out, title=title, kind=kind, condition=condition, without_texts=without_texts,
-        pseudonyms=pseudonyms, again=again, interactive=interactive,
-    ).path  # fmt: skip
+        pseudonyms=pseudonyms, printed=Printed(slips, private, short), again=again, interactive=interactive,
+    )  # fmt: skip
+    return path
 
 
 def written_report(
@@ -125,10 +146,11 @@ def written_report(
     condition: str | None,
     without_texts: bool,
     pseudonyms: bool,
+    printed: Printed,
     again: str | os.PathLike[str] | None,
     interactive: bool,
-) -> WrittenReport:
-    """What :func:`report` does, with what the page holds.
+) -> tuple[Path, Report, int | None]:
+    """What :func:`report` does: the file, what it holds, and how many cases to look at again were written.
 
     Raises:
         InputError: If an option does not fit the run.
@@ -146,46 +168,52 @@ def written_report(
         found = card
     elif path is not None and files is None and is_run(path):
         require_none(reading, "a run file knows its columns and its texts")
-        with open_run(path) as store:
+        with open_run(path) as store, store.snapshot():
             found = report_of_run(store, cast("Kind | None", kind), _chosen(store, kind, condition), **how)
     else:
         found = _of_results(files or run, kind, condition, reading, **how)
+    found = printed.of(found, out)
     if again is not None and found.write_again is None:
         raise InputError("`again=` writes texts for people to label, and there are none here; give `samples=` or a run")
     target = page_of(path) if out is None else Path(out)
     is_named = not pseudonyms and all(isinstance(value, str | os.PathLike) for value in reading.values())
-    options = {"kind": kind, "condition": condition, **reading}
-    page = {"title": title, "texts": not without_texts, "options": options, "interactive": interactive}
-    _write(found, target, run=path if is_named else None, **page)
-    n_again = found.write_again(Path(again)) if again is not None and found.write_again is not None else None
-    return WrittenReport(target, found.table, n_again)
+    _write(
+        found, target, run=path if is_named else None, title=title,
+        options={"kind": kind, "condition": condition, **reading}, interactive=interactive,
+    )  # fmt: skip
+    n_again = None
+    if again is not None and found.write_again is not None:
+        n_again = found.write_again(Path(again))
+    return target, found, n_again
 
 
 def write_report(
     source: Any,
-    path: str | os.PathLike[str] | None = None,
+    path: str | os.PathLike[str],
     samples: Table | None = None,
     *,
     title: str | None = None,
     judge: str | None = None,
-    condition_id: str | None = None,
-    kind: Kind | None = None,
     texts: bool = True,
     pseudonyms: bool = False,
+    slips: bool = False,
+    private: bool = False,
+    short: bool = False,
     interactive: bool = False,
 ) -> Path:
-    """Write a run file or a result that has a report as one HTML file.
+    """Write a result that has a report as one HTML file.
 
     Args:
-        source: a run file, or a ranking, a study of position bias, a comparison of variants or a judge card.
-        path: where to write; beside the run file under its name with ``.html`` when None.
+        source: a ranking, a study of position bias, a comparison of variants or a judge card.
+        path: where to write.
         samples: of a ranking, the texts, where the source does not have them.
         title: what was asked.
         judge: who judged, where the source does not know.
-        condition_id: of a run file with several judges, the one whose answers count; all together when None.
-        kind: what to read a run file as; it knows by itself when None.
         texts: whether the texts and the judge's words are in it; leave them out before you pass the page on.
         pseudonyms: call the texts or tasks T1, T2 and so on, in an order that says nothing.
+        slips: of a ranking or grades, a slip for each text.
+        private: with ``slips``, nothing of other texts is on a slip.
+        short: of a ranking or grades, one printed sheet.
         interactive: also have altair draw the charts, with all they need in the page (0.9 MB). On paper and without
             scripts the page is the same.
 
@@ -197,26 +225,19 @@ def write_report(
         MissingExtraError: when ``interactive`` is wanted, and altair is not installed.
     """
     _require_interactive(interactive, path)
-    run = str(source) if isinstance(source, str | os.PathLike) else None
-    if run is None:
-        found = report_of_result(source, samples, judge, texts=texts, pseudonyms=pseudonyms)
-    else:
-        with open_run(run) as store:
-            found = report_of_run(store, kind, condition_id, texts=texts, pseudonyms=pseudonyms)
-    target = page_of(run) if path is None else Path(path)
-    options = {"kind": kind, "condition": condition_id}
-    return _write(
-        found, target, title=title, texts=texts, run=None if pseudonyms else run, options=options,
-        interactive=interactive,
-    )  # fmt: skip
+    found = report_of_result(source, samples, judge, texts=texts, pseudonyms=pseudonyms)
+    found = Printed(slips, private, short).of(found, path)
+    return _write(found, Path(path), title=title, interactive=interactive)
 
 
 def _require_interactive(interactive: bool, out: object) -> None:
     from pairscale.reporting.vega import require_drawing
 
-    if interactive and out is not None and Path(str(out)).suffix.lower() in TABLE_SUFFIXES:
-        raise InputError(f"`interactive=` is for the charts of a page, and {out} is a table; leave one of the two out")
     if interactive:
+        if out is not None and Path(str(out)).suffix.lower() in TABLE_SUFFIXES:
+            raise InputError(
+                f"`interactive=` is for the charts of a page, and {out} is a table; leave one of the two out"
+            )
         require_drawing("`interactive=True`")
 
 
@@ -226,11 +247,13 @@ def page_of(run: str | None) -> Path:
     Raises:
         InputError: when it is no file.
     """
-    if run is not None and Path(run).is_dir():
-        return Path(run).with_name(f"{Path(run).name}.html")
-    if run is None or not Path(run).is_file():
-        raise InputError("name the file to write the report to; only that of a file has a place of its own, beside it")
-    return Path(run).with_suffix(".html")
+    if run is not None:
+        path = Path(run)
+        if path.is_dir():
+            return path.with_name(f"{path.name}.html")
+        if path.is_file():
+            return path.with_suffix(".html")
+    raise InputError("name the file to write the report to; only that of a file has a place of its own, beside it")
 
 
 def _write(found: Report, target: Path, **options: Any) -> Path:
@@ -300,11 +323,25 @@ def report_of_run(
                 found = ranking_of_results(known, origin_of(store, pseudonyms=pseudonyms), **how)
             else:
                 found = ranking_of_run(store, condition, **how)
-        if store.get_meta(LABELLING) is None:
+        is_labelled = store.get_meta(LABELLING) is not None
+        if not is_labelled and "human" not in store.conditions()["judge_id"].to_list():
             return found
-        from pairscale.reporting.labels import labels_of_run
+        from pairscale.reporting.labels import labels_of_run, people_of_run
 
-        return replace(found, labels=labels_of_run(store, pseudonyms=pseudonyms))
+        if kind == "ranking":
+            people = people_of_run(store, pseudonyms=pseudonyms)
+            judges = [name for name in found.judges if name != "human"]
+            if len(judges) < len(found.judges):
+                judges += [person["person"] for person in people]
+            found = replace(found, people=people, judges=judges)
+        if not is_labelled:
+            return found
+        labels = labels_of_run(store, pseudonyms=pseudonyms)
+        if labels is not None and kind == "ranking" and condition != PEOPLE and not pseudonyms:
+            from pairscale.reporting.trust import trust_of_labels
+
+            labels["trust"] = trust_of_labels(store, condition)
+        return replace(found, labels=labels)
 
 
 def report_of_result(
@@ -318,27 +355,39 @@ def report_of_result(
     from pairscale.core.samples import read_samples_df
     from pairscale.evaluate.ranking import VariantsResult
     from pairscale.evaluate.result import PairwiseRunResult
+    from pairscale.grading.verb import Grades
     from pairscale.models.bradley_terry import BTFit
     from pairscale.reporting.ab import ab_report
     from pairscale.reporting.bias import bias_of_result
     from pairscale.reporting.card import card_report
+    from pairscale.reporting.grades import grades_report
     from pairscale.reporting.ranking import ranking_of_result
+    from pairscale.reporting.trust import trust_report
     from pairscale.reporting.variants import variants_of_result
+    from pairscale.validity.verb import Trust
 
     how = {"texts": texts, "pseudonyms": pseudonyms}
     match source:
         case PairwiseRunResult():
-            return ab_report(source, {}, texts=texts, pseudonyms=pseudonyms)
+            found = ab_report(source, {}, texts=texts, pseudonyms=pseudonyms)
         case VariantsResult():
-            return variants_of_result(source, pseudonyms=pseudonyms)
+            found = variants_of_result(source, pseudonyms=pseudonyms)
         case JudgeCard():
-            return card_report(source)
+            found = card_report(source)
+        case Grades():
+            found = grades_report(source, pseudonyms=pseudonyms)
+        case Trust():
+            found = trust_report(source, **how)
         case TemplateStudy() | PositionalBias():
-            return bias_of_result(source, judge, pseudonyms=pseudonyms)
+            found = bias_of_result(source, judge, pseudonyms=pseudonyms)
         case AdaptiveResult() | BTFit():
             known = None if samples is None else read_samples_df(samples, "ID", "text")
-            return ranking_of_result(source, known, judge, **how)
-    raise InputError(f"a {type(source).__name__} has no report; name a run file, a ranking, a study or a comparison")
+            found = ranking_of_result(source, known, judge, **how)
+        case _:
+            raise InputError(
+                f"a {type(source).__name__} has no report; name a run file, a ranking, a study or a comparison"
+            )
+    return found
 
 
 def _chosen(store: RunFile, kind: str | None, condition: str | None) -> str | None:
@@ -399,7 +448,6 @@ class RunStatus(ReprMixin, table="conditions", columns=None):
         labels: the labels of people.
         batches: how many batches there are.
         open_batches: how many of them are not collected yet.
-        taken_over: answers that were taken over from elsewhere.
         files: the run files, where they are several.
     """
 
@@ -414,7 +462,6 @@ class RunStatus(ReprMixin, table="conditions", columns=None):
     labels: pl.DataFrame
     batches: int
     open_batches: int
-    taken_over: int
     files: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -443,16 +490,15 @@ def status(run: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Ru
         >>> ps.status("essays.db").conditions.select("judge_id", "win").row(0)
         ('lexical', 190)
     """
-    from pairscale.adaptive.status import adaptive_status
+    from pairscale.adaptive.messages import adaptive_status
     from pairscale.collect.batch.registry import entries
-    from pairscale.collect.taken_over import count_taken_over
     from pairscale.store.audit import closing_of
     from pairscale.store.labels import label_counts
 
     path, files = named_runs(run)
     if files is not None:
         return _status_of_several(files)
-    with open_run(path) as store:
+    with open_run(path) as store, store.snapshot():
         batches = entries(store)
         return RunStatus(
             run=without_login(str(path)),
@@ -466,7 +512,6 @@ def status(run: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Ru
             labels=store.labels(),
             batches=len(batches),
             open_batches=sum(entry.open for entry in batches),
-            taken_over=count_taken_over(store),
         )
 
 
@@ -479,8 +524,7 @@ def _status_of_several(files: Sequence[str]) -> RunStatus:
             texts.update(store.items()["ID"])
     tables = [part.conditions.insert_column(0, pl.lit(part.run).alias("run")) for part in parts]
     spending = pl.concat([part.spending for part in parts], how="vertical_relaxed")
-    by = ["model", "template_id", "day"]
-    sums = [name for name in spending.columns if name not in (*by, "prices_as_of")]
+    figures = pl.exclude("prices_as_of").sum()
     labelled = [part.labelled for part in parts if part.labelled is not None]
     return replace(
         parts[0],
@@ -489,15 +533,54 @@ def _status_of_several(files: Sequence[str]) -> RunStatus:
         digest=None,
         adaptive=None,
         conditions=pl.concat(tables, how="vertical_relaxed"),
-        spending=spending.group_by(by, maintain_order=True).agg(pl.col(sums).sum(), pl.first("prices_as_of")),
+        spending=spending.group_by("model", "template_id", "day", maintain_order=True).agg(
+            figures, pl.first("prices_as_of")
+        ),
         labelled=_summed(labelled) if labelled else None,
         labels=pl.concat([part.labels for part in parts], how="vertical_relaxed"),
         batches=sum(part.batches for part in parts),
         open_batches=sum(part.open_batches for part in parts),
-        taken_over=sum(part.taken_over for part in parts),
         files=tuple(part.run for part in parts),
     )
 
 
 def _summed(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
     return {name: sum(one[name] for one in counts) for name in counts[0]}
+
+
+def comparisons_of(results: Any, condition: str | None, *, samples: Any = None, **reading: Any) -> Comparisons:
+    """Comparisons that are in no run file, with their texts where they were given.
+
+    Args:
+        results: the results.
+        condition: the judge.
+        samples: the texts.
+        reading: how results are read; see :func:`pairscale.store.reading.read_comparisons`.
+    """
+    found = read_comparisons(results, condition, **reading)
+    if samples is None:
+        return found
+    texts = read_samples(samples, encoding=reading.get("encoding"))
+    judged = {*found.table["ID1"], *found.table["ID2"]}
+    if not judged & set(texts["ID"]):
+        raise InputError(f"samples: none of the {len(judged):,} texts that were compared is in it, by its ID")
+    missing = sorted(judged - set(texts["ID"]))
+    if missing:
+        notice(f"samples: no text of {listed(missing)}")
+    return replace(found, samples=texts.filter(pl.col("ID").is_in(judged)))
+
+
+def named(**options: Any) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def require_none(options: Mapping[str, object], why: str) -> None:
+    """Refuse options that do not belong to what was asked.
+
+    Raises:
+        InputError: If anything was given.
+    """
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise InputError(f"`{given[0]}=` does not belong here: {why}; leave it out")

@@ -1,6 +1,6 @@
 """Ask judges: retries, budget, recording, progress, interrupts and resuming, for every kind of run."""
 
-from pairscale.runtime.asking import ask_once, ask_unrecorded, close
+from pairscale.runtime.asking import MOST_ALIKE, FailureStreak, ask_once, ask_unrecorded, close
 from pairscale.runtime.budget import (
     Budget,
     BudgetExceeded,
@@ -13,7 +13,6 @@ from pairscale.runtime.budget import (
 from pairscale.runtime.progress import Progress
 from pairscale.runtime.run import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, Runtime
 from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
-from pairscale.runtime.streak import MOST_ALIKE, FailureStreak
 from pairscale.runtime.sync import Terminated, awaitable, blocking, resumable, run_sync
 
 __all__ = [

@@ -30,8 +30,8 @@ class Progress:
         done: how many of them have an answer already.
         show: what to show: nothing when it is False or ``none``.
         label: what is done.
-        every: print a line per so many pairs instead, also in a terminal, and one at the end.
-        prices: of which dates the prices behind the costs are, in words.
+        every: print a line per this many pairs instead, also in a terminal, and one at the end.
+        prices: the dates of the prices behind the costs.
         clock: seconds.
     """
 

@@ -24,11 +24,10 @@ from pairscale.core.provenance import utc_now
 from pairscale.core.timelimit import TimeLimit
 from pairscale.judges.base import Verdict, judge_member
 from pairscale.providers.client import pause, say_wait
-from pairscale.runtime.asking import ask_once
+from pairscale.runtime.asking import MOST_ALIKE, FailureStreak, ask_once
 from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation, max_cost_of
 from pairscale.runtime.progress import Progress
 from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
-from pairscale.runtime.streak import MOST_ALIKE, FailureStreak
 from pairscale.runtime.sync import Interrupt, interrupt_of_call
 from pairscale.store.policies import AGAIN_S, GroupCommitWriter, JournalWriter
 from pairscale.store.schema import attempt_columns, comparison_columns
@@ -228,7 +227,7 @@ class Runtime:
             self._hold = None
 
     def _is_late(self, wait: float = 0.0) -> bool:
-        """Whether the deadline has passed, or will have passed after so many seconds."""
+        """Whether the deadline has passed, or will have passed after ``wait`` seconds."""
         return self._deadline is not None and self._clock() + wait >= self._deadline
 
     async def _settle(self, question: Question) -> None:

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Any, Final, NoReturn, ParamSpec, TypeVar
 
-from pairscale.core.addresses import without_login
+from pairscale.core.errors import without_login
 from pairscale.core.notices import notice
 
 T = TypeVar("T")
@@ -114,7 +114,7 @@ def run_sync(make: Callable[[], Coroutine[Any, Any, T]], *, run: object = _NO_RU
     Args:
         make: Makes the coroutine.
         run: The file that holds the answers, to say on an interrupt how to resume; None when nothing is kept. Without
-            it, nothing is said.
+            it, there is no notice.
     """
     if run is _NO_RUN:
         return _in_thread(make)

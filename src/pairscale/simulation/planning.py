@@ -4,63 +4,64 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import polars as pl
+from scipy.special import bdtr
 
 from pairscale.adaptive.config import OURS, Preset, require_goal, resolve_preset, top_of, with_goal
 from pairscale.adaptive.selectors import OwnSelector, selector_for
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.jobs import values_of
+from pairscale.core.notices import plural
 from pairscale.core.options import (
     ProgressMode,
     checked,
     optional,
     require_choice,
     require_int,
-    require_list,
     require_number,
     require_probability,
 )
 from pairscale.judges.simulated import SimulatedJudge
 from pairscale.models.bayes.settings import Answer
-from pairscale.simulation.run import MOST_PER_ITEM, simulate_all
+from pairscale.simulation.run import FIGURES, MOST_PER_ITEM, simulate_all
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pairscale.simulation.run import SimulatedRun
 
 LARGEST = 100
 """So many items are simulated at most; the comparisons per item hardly depend on their number."""
+
+SHARE = 0.8
+"""The comparisons that a plan advises are enough for this share of runs."""
+
+_CERTAINTY = 0.75
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ComparisonPlan(ReprMixin, table="runs"):
     """What a run will probably need, to reach a reliability and its stop rule.
 
-    A run that ends before that (at the limit of comparisons, or because no pair is left) would need more than it had.
-    So it counts as larger than any number, and what is known of the median is a lower bound when too many end so.
+    The comparisons advised are enough for 80 % of runs: as many as the longest of ten simulated runs needed, or the
+    eighteenth of twenty, so that it holds with a certainty of at least 75 %. Runs that end before they get there (at
+    the limit of comparisons, or because no pair is left) would need more than they had. Where they are more than 20 %,
+    there is only a lower bound.
 
     Attributes:
         n_items: how many items will be ranked.
         reliability: the reliability to reach, the squared correlation to expect with the truth; None where the goal is
             ``top:K``.
         selector: who chooses the pairs.
-        comparisons: comparisons needed, the median over all simulated runs; None when it is not known, because half of
-            the runs or more did not get there.
-        at_least: what the median is at least: ``comparisons`` where that is known, else the median of how far runs got.
-        fewest: of the run that needed fewest; None when none got there.
-        most: of the one that needed most; None when some did not get there.
+        comparisons: comparisons that are enough for 80 % of runs; None when fewer of the simulated runs got there.
+        at_least: what they are at least: ``comparisons`` where that is known, else how far as many runs got.
+        half: comparisons that are enough for half of the runs; None when fewer got there.
         per_item: comparisons divided by the number of items. An item takes part in twice as many.
         questions: questions to ask; more than ``comparisons`` when the judge declines some.
         cost: what they cost, when a price was given.
         minutes: how long they take, when the seconds of an answer were given.
-        reliability_true: the mean true reliability of all runs at their end (squared correlation with the truth).
-        spearman: the mean rank correlation with the truth there.
         n_seeds: how many runs were simulated.
         n_reached: how many of them got there.
         simulated_items: how many items they had.
@@ -70,7 +71,6 @@ class ComparisonPlan(ReprMixin, table="runs"):
         goal: What the runs were for: ``order`` or ``top:K``.
         repeats: Probability that their judge repeated its first answer to a pair that was asked again.
         repeating: The same plan for a judge that repeats itself; None where ``repeats`` was given.
-        top_right: The mean number of texts of the true top K among those that the runs named; None for the order.
         answer: What was evidence in them: ``winner`` or ``probability``.
     """
 
@@ -79,14 +79,11 @@ class ComparisonPlan(ReprMixin, table="runs"):
     selector: str
     comparisons: int | None
     at_least: int
-    fewest: int | None
-    most: int | None
+    half: int | None
     per_item: float | None
     questions: int | None
     cost: float | None
     minutes: float | None
-    reliability_true: float | None
-    spearman: float | None
     n_seeds: int
     n_reached: int
     simulated_items: int
@@ -94,7 +91,6 @@ class ComparisonPlan(ReprMixin, table="runs"):
     runs: pl.DataFrame
     preset: Preset = OURS
     goal: str = "order"
-    top_right: float | None = None
     answer: str = "winner"
     repeats: float = 0.0
     repeating: ComparisonPlan | None = None
@@ -102,27 +98,29 @@ class ComparisonPlan(ReprMixin, table="runs"):
     def __str__(self) -> str:
         if self.repeating is None:
             return self._line()
-        again = self.repeating
-        line = again._line()
-        if again.comparisons is None:
-            pairs = again.simulated_items * (again.simulated_items - 1) // 2
-            share = again.n_reached / again.n_seeds
-            line = f"at most {pairs:,} different pairs: {share:.0%} of such runs get there"
-        return f"a judge that varies: {self._line()}\na judge that repeats itself: {line}"
+        return f"a judge that varies: {self._line()}\na judge that repeats itself: {self.repeating._line()}"
 
     def _line(self) -> str:
         aim = f"the goal {self.goal}" if self.reliability is None else f"reliability {self.reliability:g}"
-        share = f"{self.n_reached} of {self.n_seeds} simulated runs got there"
+        if self.comparisons is None and self.repeats == 1 and self.n_items == self.simulated_items:
+            pairs = self.n_items * (self.n_items - 1) // 2
+            share = 100 * self.n_reached / self.n_seeds
+            return f"at most {pairs:,} different pairs: {share:.0f} % of such runs reach {aim}"
+        start = f"{self.n_items:,} items to {aim}:"
         if self.comparisons is None:
-            return f"{self.n_items:,} items to {aim}: more than {self.at_least:,} comparisons; {share}"
-        most = "more" if self.most is None else f"{self.most:,}"
-        said = f"{self.n_items:,} items to {aim}: about {self.comparisons:,} comparisons ({self.fewest:,} to {most})"
-        said += f", {self.per_item:.1f} per item"
+            reached = f"{self.n_reached} of {self.n_seeds} simulated runs got there"
+            return f"{start} more than {self.at_least:,} comparisons; {reached}"
+        line = f"{start} {self.comparisons:,} comparisons "
+        if _enough(self.n_seeds) is None:
+            line += f"were enough in {plural(self.n_seeds, 'simulated run')}"
+        else:
+            line += f"are enough for {100 * SHARE:g} % of runs (half of them need {self.half:,})"
+        line += f", {self.per_item:.1f} per item"
         if self.cost is not None:
-            said += f", cost {self.cost:,.2f}"
+            line += f", cost {self.cost:,.2f}"
         if self.minutes is not None:
-            said += f", {self.minutes:,.0f} minutes" if self.minutes < 120 else f", {self.minutes / 60:,.1f} hours"
-        return said if self.most is not None else f"{said}; {share}"
+            line += f", {self.minutes:,.0f} minutes" if self.minutes < 120 else f", {self.minutes / 60:,.1f} hours"
+        return line
 
 
 @checked
@@ -138,18 +136,17 @@ def plan(
     repeats: float | None = None,
     answer: Answer = "winner",
     error: float | None = None,
-    judge_slopes: Sequence[float] | None = None,
     selector: str | OwnSelector | None = None,
     preset: Preset = OURS,
     price: float | None = None,
     seconds: float | None = None,
     concurrency: int = 1,
-    seeds: int = 3,
+    seeds: int = 10,
     seed: int = 0,
     n_jobs: int | None = None,
     progress: ProgressMode = True,
 ) -> ComparisonPlan:
-    """Simulate runs like the one you plan, and see how many comparisons they need to stop.
+    """Simulate runs like the one you plan, and see how many comparisons are enough for 80 % of them.
 
     What it rests on is the spread of the abilities: how often the better text wins. At a standard deviation of 1, the
     better of two texts drawn at random wins 73 of 100 comparisons; at 2, 83; at 0.5, 63. A judge of whom nothing
@@ -172,8 +169,6 @@ def plan(
         error: With ``answer="probability"``: the scale of the errors of the judge's logits, 1 by default. A trial tells
             it: ``ps.fit(trial, "bayes", answer="probability").fit.error``. Errors belong to the pair: asking it again
             tells nothing new.
-        judge_slopes: Of several judges who share the comparisons, as in :func:`rank`: how much of a difference between
-            texts each of them sees, such as ``(1.5, 1, 0.5, 0)``. ``sd`` is for a judge of slope 1.
         selector: What chooses the pairs, as in :func:`rank`.
         preset: The settings to start from, as in :func:`rank`: ``pairscale`` or ``pairwiseLLM``.
         price: Price of one question, in any currency.
@@ -214,41 +209,29 @@ def plan(
     if size is None:
         target = wanted or 0.9
         model["eap_reliability_min"] = target
-    if (error if answer == "winner" else judge_slopes) is not None:
-        raise InputError("error belongs to answer='probability', and judge_slopes belongs to answer='winner'")
     if answer == "probability":
         error = require_number(1.0 if error is None else error, "error", above=0)
-    if judge_slopes is not None:
-        judge_slopes = require_list(judge_slopes, "judge_slopes", require_number)
-        if len(judge_slopes) < 2:
-            raise InputError(f"judge_slopes must be those of two judges or more, not {len(judge_slopes)}")
-        model["judges"] = "slopes"
+    elif error is not None:
+        raise InputError("error belongs to answer='probability'")
     adaptive, btl = resolve_preset(preset, with_goal("order" if size is None else f"top:{size}", None, wanted), model)
     options = {
         "n_items": simulated, "selector": selector_for(selector, adaptive.get("goal", "order")),
         "ability_sd": require_number(sd, "sd", above=0), "bias": bias, "lapse": lapse, "invalid_rate": invalid_rate,
         "concurrency": require_int(concurrency, "concurrency", least=1), "checkpoints": (),
-        "adaptive_config": adaptive, "btl_config": btl, "error": error, "judge_slopes": judge_slopes,
+        "adaptive_config": adaptive, "btl_config": btl, "error": error,
     }  # fmt: skip
     # The errors of probabilities belong to the pair: asking again tells nothing new, whatever the judge.
     judges = [0.0, 1.0] if repeats is None and answer == "winner" else [repeats or 0.0]
     tasks = [options | {"seed": number, "repeats": share} for share in judges for number in range(seed, seed + seeds)]
     runs = values_of(simulate_all(tasks, n_jobs, progress), "run")
     plans = []
-    for at, share in enumerate(judges):
-        own = runs[at * seeds : (at + 1) * seeds]
-        plan = replace(_plan(n, target, own, price, seconds, concurrency), answer=answer, preset=preset, repeats=share)
-        plans.append(plan if top is None or size is None else _for_top(plan, own, top, size))
+    for number, share in enumerate(judges):
+        own = runs[number * seeds : (number + 1) * seeds]
+        plan = _plan(n, target, own, price, seconds, concurrency)
+        if top != size:
+            plan = replace(plan, notices=(*plan.notices, f"they were for the top {size:,}: about the same share"))
+        plans.append(replace(plan, goal=goal, answer=answer, preset=preset, repeats=share))
     return plans[0] if len(plans) == 1 else replace(plans[0], repeating=plans[1])
-
-
-def _for_top(found: ComparisonPlan, runs: list[SimulatedRun], top: int, size: int) -> ComparisonPlan:
-    """The plan of a run for the top, from runs for the top ``size``."""
-    notices = found.notices
-    if size != top:
-        notices += (f"they were for the top {size:,} of {found.simulated_items:,}: about the same share",)
-    right = [len(np.intersect1d(np.argsort(-run.theta)[:size], np.argsort(-run.abilities)[:size])) for run in runs]
-    return replace(found, goal=f"top:{top}", top_right=float(np.mean(right)) * top / size, notices=notices)
 
 
 def _plan(
@@ -260,58 +243,63 @@ def _plan(
     in_flight: int,
 ) -> ComparisonPlan:
     size = runs[0].n_items
-    ends = [math.ceil(run.comparisons * n / size) for run in runs]
-    needed = [end if run.stopped_at is not None else math.inf for end, run in zip(ends, runs, strict=True)]
-    middle = median(needed)
-    there = sum(map(math.isfinite, needed))
-    table = _table(runs)
-    known: dict[str, Any] = dict.fromkeys(("comparisons", "per_item", "questions", "cost", "minutes"))
-    if math.isfinite(middle):
-        comparisons = round(middle)
+    ends = sorted(math.ceil(run.comparisons * n / size) for run in runs)
+    reached = sorted(math.ceil(run.comparisons * n / size) for run in runs if run.stopped_at is not None)
+    enough = math.ceil(SHARE * len(runs))
+    place = min(_enough(len(runs)) or len(runs), len(reached))
+    middle = math.ceil(len(runs) / 2)
+    comparisons = reached[place - 1] if len(reached) >= enough else None
+    per_item = None
+    questions = None
+    cost = None
+    minutes = None
+    if comparisons is not None:
+        per_item = comparisons / n
         asked_for_each = sum(run.asked for run in runs) / max(1, sum(run.comparisons for run in runs))
         questions = math.ceil(comparisons * asked_for_each)
-        known |= {"comparisons": comparisons, "per_item": comparisons / n, "questions": questions}
-        known["cost"] = None if price is None else questions * price
-        known["minutes"] = None if seconds is None else questions * seconds / in_flight / 60
+        if price is not None:
+            cost = questions * price
+        if seconds is not None:
+            minutes = questions * seconds / in_flight / 60
+    table = pl.DataFrame(
+        [{"seed": run.seed, "per_item": run.comparisons / size} | run.end for run in runs],
+        schema_overrides=dict.fromkeys(FIGURES, pl.Float64()),
+    )
     return ComparisonPlan(
         n_items=n,
         reliability=reliability,
         selector=runs[0].selector,
-        at_least=known["comparisons"] or round(median(ends)),
-        fewest=int(min(needed)) if there else None,
-        most=int(max(needed)) if there == len(runs) else None,
-        reliability_true=table["reliability_true"].mean(),  # type: ignore[arg-type]
-        spearman=table["spearman"].mean(),  # type: ignore[arg-type]
+        comparisons=comparisons,
+        at_least=comparisons or ends[enough - 1],
+        half=reached[middle - 1] if len(reached) >= middle else None,
+        per_item=per_item,
+        questions=questions,
+        cost=cost,
+        minutes=minutes,
         n_seeds=len(runs),
-        n_reached=there,
+        n_reached=len(reached),
         simulated_items=size,
         notices=tuple(_notices(n, runs)),
-        runs=table,
-        **known,
+        runs=table.select("seed", "comparisons", "per_item", "stop_reason", *FIGURES[:2], spearman=FIGURES[2]),
     )
 
 
-def _table(runs: list[SimulatedRun]) -> pl.DataFrame:
-    figures = ("reliability_claimed", "reliability_true", "spearman_eap")
-    rows = []
-    for run in runs:
-        last = run.refits.row(-1, named=True) if run.refits.height else {}
-        row = {"seed": run.seed, "comparisons": run.comparisons, "per_item": run.comparisons / run.n_items}
-        rows.append(row | {"stop_reason": run.stop_reason} | {name: last.get(name) for name in figures})
-    table = pl.DataFrame(rows, schema_overrides=dict.fromkeys(figures, pl.Float64()))
-    return table.rename({"spearman_eap": "spearman"})
+def _enough(n_runs: int) -> int | None:
+    """The place of the run, in order of what they needed, that is enough for most runs; None where they are too few."""
+    certain = np.flatnonzero(bdtr(np.arange(n_runs), n_runs, SHARE) >= _CERTAINTY)
+    return int(certain[0]) + 1 if len(certain) else None
 
 
 def _notices(n: int, runs: list[SimulatedRun]) -> list[str]:
     size = runs[0].n_items
-    said = []
+    notices = []
     if n > size:
-        said.append(f"runs of {size:,} items were simulated, and their comparisons per item taken for {n:,}")
+        notices.append(f"runs of {size:,} items were simulated, and their comparisons per item taken for {n:,}")
     short = [run.stop_reason for run in runs if run.stopped_at is None]
     if short:
         reasons = " or ".join(_SHORT.get(reason, reason) for reason in sorted(set(short)))
-        said.append(f"{len(short)} of {len(runs)} runs did not get there: {reasons}")
-    return said
+        notices.append(f"{len(short)} of {len(runs)} runs did not get there: {reasons}")
+    return notices
 
 
 _SHORT = {

@@ -16,14 +16,13 @@ from scipy.special import stdtrit
 from pairscale.adaptive.engine import Engine, Starved
 from pairscale.adaptive.refits import FitFn, RefitRequest, refit
 from pairscale.adaptive.selectors import POLLITT, OwnSelector
-from pairscale.core.comparisons import panel_member
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.jobs import Done, run_tasks
 from pairscale.core.options import ProgressMode, optional, require_int, require_number, require_probability
 from pairscale.judges.simulated import SimulatedJudge
-from pairscale.models.correlations import kendall, pearson, spearman
 from pairscale.models.prior_mode import prior_mode
+from pairscale.models.reliability import kendall, pearson, spearman
 from pairscale.runtime import Progress
 
 if TYPE_CHECKING:
@@ -42,6 +41,9 @@ REFITS: dict[str, pl.DataType] = (
     | dict.fromkeys(("diagnostics_pass", "stop_decision", "is_closing"), pl.Boolean())
 )
 """The columns of a run's refits."""
+
+FIGURES = ("reliability_claimed", "reliability_true", "spearman_eap")
+"""Those that measure the ranking."""
 
 MOST_PER_ITEM = 100
 """A run without a limit of its own ends after so many comparisons per item."""
@@ -86,6 +88,13 @@ class SimulatedRun(ReprMixin, table="refits"):
     stopped_at: int | None
     asked: int
 
+    @property
+    def end(self) -> dict[str, Any]:
+        """Where and why it ended, and the figures of its last refit."""
+        last = self.refits.row(-1, named=True) if self.refits.height else {}
+        ended = {name: getattr(self, name) for name in ("comparisons", "asked", "stop_reason", "stopped_at")}
+        return ended | {name: last.get(name) for name in FIGURES}
+
     def __str__(self) -> str:
         return f"{self.n_items:,} items, {self.selector}, {self.comparisons:,} comparisons, {self.stop_reason}"
 
@@ -101,7 +110,6 @@ def simulate_run(
     invalid_rate: float = 0.0,
     repeats: float = 0.0,
     error: float | None = None,
-    judge_slopes: Sequence[float] | None = None,
     concurrency: int = 1,
     max_comparisons: int | None = None,
     stop_early: bool = True,
@@ -128,7 +136,6 @@ def simulate_run(
         error: the scale of the errors of the judge's logits, Student's t with four degrees of freedom; an error belongs
             to the pair, and is the same at every repeat. The judge then says a probability with each winner. By
             default winners are drawn by their true probability.
-        judge_slopes: of several judges who share the comparisons: by how much each of them multiplies a difference.
         concurrency: judgements in flight. Which of them is answered next is left to chance, as if every answer took
             its exponentially distributed time.
         max_comparisons: end there; by default after 100 per item.
@@ -162,7 +169,7 @@ def simulate_run(
     ids = [f"i{number:0{len(str(n))}d}" for number in range(1, n + 1)]
     engine = Engine(ids, seed=seed, selector=selector, adaptive_config=adaptive_config, btl_config=btl_config)
     engine.set_lag(require_int(concurrency, "concurrency", least=1))
-    judge = _Judge(truth, seed, like, judge_slopes, require_probability(repeats, "repeats"))
+    judge = _Judge(truth, seed, like, require_probability(repeats, "repeats"))
     drive = _Drive(engine, judge, fit_fn, set(marks), stop_early)
     reason = drive.run(concurrency, limit)
     return SimulatedRun(
@@ -200,26 +207,14 @@ def _simulate(options: Mapping[str, Any]) -> SimulatedRun:
 class _Judge:
     """Answers by the truth and by luck that depends on the pair and on how often it was asked, not on when."""
 
-    def __init__(
-        self,
-        truth: Floats,
-        seed: int,
-        like: SimulatedJudge,
-        slopes: Sequence[float] | None = None,
-        repeats: float = 0.0,
-    ) -> None:
+    def __init__(self, truth: Floats, seed: int, like: SimulatedJudge, repeats: float = 0.0) -> None:
         self.truth = truth
         self._repeats = repeats
         self._first_winner: dict[int, int] = {}
         self._seed = seed
         self._like = like
-        self._slopes = slopes
         self._asked: Counter[int] = Counter()
         self._luck: list[tuple[Floats, Floats, Floats]] = []  # per asking, for every pair: answer, silence and copy
-
-    def member(self, first: int, second: int) -> int | None:
-        """Who of several judges answers; None where there is one judge."""
-        return None if self._slopes is None else panel_member(str(first), str(second), len(self._slopes))
 
     def answer(self, first: int, second: int) -> tuple[int | None, float | None]:
         """1 when the first wins, 0 when the second does, None when it declines; and the probability it states."""
@@ -237,9 +232,7 @@ class _Judge:
         luck, silence, copy = self._luck[turn]
         if like.invalid_rate and silence[pair] < like.invalid_rate:
             return None, None
-        member = self.member(first, second)
-        slope = 1.0 if self._slopes is None or member is None else self._slopes[member]
-        d = slope * (self.truth[first] - self.truth[second]) + like.bias
+        d = self.truth[first] - self.truth[second] + like.bias
         if like.error is not None:  # the error of its logit belongs to the pair
             luck = self._luck[0][0]
             away = like.error * float(stdtrit(_DF, luck[pair]))
@@ -300,9 +293,7 @@ class _Drive:
         at = 0 if len(engine.open) == 1 else int(self._arrival.integers(len(engine.open)))
         proposal = engine.open[sorted(engine.open)[at]]
         y, stated = self._judge.answer(proposal.first, proposal.second)
-        member = self._judge.member(proposal.first, proposal.second)
-        who = None if member is None or y is None else f"judge {member + 1}"
-        engine.record(proposal.step_id, y, invalid_reason="simulated refusal", probability=stated, judge=who)
+        engine.record(proposal.step_id, y, invalid_reason="simulated refusal", probability=stated)
         if y is not None and engine.committed in self._marks:
             figures: dict[str, Any] = {"comparisons": engine.committed}
             for name, estimate in (("mu", engine.ledger.mu), ("map", self._map.fit(engine.ledger.history))):

@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 
 from pairscale.adaptive.config import OURS, AdaptiveConfig, BTLConfig, Preset, resolve_preset, stopping_at
 from pairscale.adaptive.selectors import OwnSelector, named_selector, selector_name
-from pairscale.core.display import PlotMixin
+from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.jobs import Done, require_jobs, values_of
 from pairscale.core.options import ProgressMode, checked, optional, require_int, require_number, require_probability
@@ -52,7 +52,7 @@ _STOPS = ("n_items", "judge", "selector", "n_runs", "n_stopped", "per_item", "re
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SimulationStudy(PlotMixin, table="stops", columns=_STOPS, charts=("selectors",)):
+class SimulationStudy(ReprMixin, table="stops", columns=_STOPS):
     """What came out of many simulated runs. Comparisons ``per_item`` are comparisons divided by the number of items.
 
     Attributes:
@@ -182,8 +182,9 @@ def simulate(
 
 
 def _several(value: Any, name: str) -> list[Any]:
-    is_one = isinstance(value, str) or not isinstance(value, Iterable)
-    values = [value] if is_one else list(dict.fromkeys(value))
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return [value]
+    values = list(dict.fromkeys(value))
     if not values:
         raise InputError(f"{name} must hold one number or more")
     return values
@@ -196,7 +197,10 @@ def _gathered(
     settings: Mapping[str, Any],
 ) -> SimulationStudy:
     runs = values_of(done, "run")
-    rows = [label | _end(one) for label, one in zip(labels, done, strict=True)]
+    rows = [
+        label | ({"error": one.error} if one.value is None else one.value.end)
+        for label, one in zip(labels, done, strict=True)
+    ]
     ends = _completed(pl.DataFrame(rows, schema={name: RUNS[name] for name in RUNS if name != "per_item"}))
     labels = [label for label, one in zip(labels, done, strict=True) if one.error is None]
     curves = _stacked(labels, [run.curve for run in runs], CURVE)
@@ -207,7 +211,9 @@ def _gathered(
     compared = curves
     figures = list(FIGURES)
     if baseline is not None:
-        compared = differences(curves, [*_SAME, "seed", "comparisons"], FIGURES, baseline, "_gain")
+        same_run = [*_SAME, "seed", "comparisons"]
+        of_baseline = pl.col(*FIGURES).filter(pl.col("selector") == baseline).first().over(same_run)
+        compared = curves.with_columns((pl.col(*FIGURES) - of_baseline).name.suffix("_gain"))
         figures += [f"{name}_gain" for name in FIGURES]
     stopped = good.group_by(list(SETTING)).agg(n_stopped=pl.col("stopped_at").count().cast(pl.Int64))
     stops = means(good, list(SETTING), ["comparisons", "per_item", *_ENDS])
@@ -223,15 +229,6 @@ def _gathered(
         baseline=baseline,
         settings=settings,
     )
-
-
-def _end(done: Done[SimulatedRun]) -> dict[str, Any]:
-    run = done.value
-    if run is None:
-        return {"error": done.error}
-    last = run.refits.row(-1, named=True) if run.refits.height else {}
-    mine = {name: getattr(run, name) for name in ("comparisons", "asked", "stop_reason", "stopped_at")}
-    return mine | {name: last.get(name) for name in _ENDS}
 
 
 def _completed(table: pl.DataFrame) -> pl.DataFrame:
@@ -277,21 +274,3 @@ def means(table: pl.DataFrame, by: Sequence[str], figures: Sequence[str]) -> pl.
         half = pl.col(f"_{name}") * pl.Series(stdtrit(n - 1, 0.975) / np.sqrt(n), dtype=pl.Float64)
         columns += [name, (pl.col(name) - half).alias(f"{name}_lower"), (pl.col(name) + half).alias(f"{name}_upper")]
     return grouped.select(columns)
-
-
-def differences(
-    table: pl.DataFrame, run: Sequence[str], figures: Sequence[str], selector: str, suffix: str
-) -> pl.DataFrame:
-    """Each figure less that of this selector in the run that is otherwise the same, as further columns.
-
-    Args:
-        table: one row per run, or a run and checkpoint.
-        run: the columns besides ``selector`` that make a run (and checkpoint) the same.
-        figures: the figures.
-        selector: the one to compare with.
-        suffix: of the new columns' names.
-    """
-    is_base = pl.col("selector") == selector
-    return table.with_columns(
-        (pl.col(name) - pl.col(name).filter(is_base).first().over(run)).alias(f"{name}{suffix}") for name in figures
-    )

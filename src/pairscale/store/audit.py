@@ -54,7 +54,7 @@ class EvidenceProblem:
         kind: ``edited``, ``missing``, ``added``, ``unreadable``, ``replaced`` (the chain has a second entry for a row
             that never changes), ``chain`` (an entry of the chain itself) or ``derived`` (it does not follow from the
             rows that it should follow from).
-        message: the same in words.
+        message: what is wrong.
     """
 
     table: str

@@ -60,7 +60,7 @@ UNCOVERED: Mapping[str, str] = {
     "metadata:created_by": "of the file, not of the run",
     "metadata:created_at": "of the file, not of the run; entries of the chain have times of their own",
     "metadata:writer": "who wrote last, which changes with every process",
-    "metadata:holder": "which process has the file open for writing",
+    "metadata:holder": "which process had the file open for writing, as version 1.0.0 wrote it",
     "metadata:labelling_links": "the secret of the owner's links",
     "metadata:closed": "the digest of the last closing, which is compared with the chain",
 }

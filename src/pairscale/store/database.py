@@ -320,16 +320,13 @@ _OF_POSTGRES: dict[str, tuple[type[StoreError], str]] = {
         "does not let this user do it; ask its owner for the right to create tables and to write",
     ),
     "53100": (StoreFullError, "has no room left on its disk; make room, then continue"),
-    "53200": (StoreFullError, "has no memory left; make room, then continue"),
     "57014": _LATE,
     "55P03": _LATE,
-    "40001": _LATE,
-    "40P01": _LATE,
 }
 
 
 def explain(error: BaseException, name: str) -> StoreError | None:
-    """An error of a driver in words, or None when it is not one that a user can do something about."""
+    """The error of ours for an error of a driver; None when the user can do nothing about it."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is not None:
         kind, advice = _OF_SQLITE.get(code & 0xFF, (StoreError, str(error)))
@@ -357,8 +354,8 @@ def whoami() -> str:
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 
-def checkpoint(connection: Connection) -> None:
-    """Move the write-ahead log into the file, so that the file alone holds everything."""
+def merge_log(connection: Connection) -> None:
+    """Move the write-ahead log into the file, so that a copy of the file alone holds what was written."""
     driver: Any = connection.connection.driver_connection
     with suppress(sqlite3.Error):  # the next write says what is wrong with the file
         driver.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
@@ -372,46 +369,22 @@ class WriterLock:
         self._files = (str(run_file), self._lock.lock_file)
         self._identities: list[tuple[int, int] | None] = []
 
-    def acquire(self, last_writer: str, holder: Mapping[str, Any] | None = None) -> None:
+    def acquire(self, last_writer: str) -> None:
         """Take it at once or say who has it.
 
         Args:
-            last_writer: who that is, in words.
-            holder: :attr:`holder` of a run that has not closed the file; it may have been killed.
+            last_writer: who that is.
         """
-        busy = StoreBusyError(
-            f"{self._files[0]} is being written by another run ({last_writer}); wait for it, stop it, or use another "
-            "run file"
-        )
         try:
             self._lock.acquire(blocking=False)
         except Timeout:
-            raise busy from None
+            raise StoreBusyError(
+                f"{self._files[0]} is being written by another run ({last_writer}); wait for it, stop it, or use "
+                "another run file"
+            ) from None
         except OSError as error:
             raise StoreError(f"{self._files[0]} cannot be locked for writing: {error.strerror}") from None
         self._identities = list(map(_identity, self._files))
-        if holder is not None and self._is_held(holder):
-            raise busy
-
-    @property
-    def holder(self) -> dict[str, Any]:
-        """This process, the run file and the lock file, for another one that finds the lock file gone."""
-        return {"pid": os.getpid(), "host": socket.gethostname(), "files": self._identities}
-
-    def _is_held(self, holder: Mapping[str, Any]) -> bool:
-        """Whether a run of this machine still writes to this very file under a lock file that was deleted."""
-        file, lock = (tuple(identity or ()) for identity in holder["files"])
-        if os.name != "posix" or holder["host"] != socket.gethostname() or holder["pid"] == os.getpid():
-            return False  # elsewhere a file that is locked cannot be deleted
-        if file != self._identities[0] or lock == self._identities[1]:
-            return False
-        try:
-            os.kill(holder["pid"], 0)
-        except PermissionError:  # it lives, and belongs to another user
-            return True
-        except ProcessLookupError:
-            return False
-        return True
 
     def require(self) -> None:
         """Check that the run file and the lock file are still those that were locked, so that no other process writes.
@@ -457,7 +430,7 @@ class DatabaseLock:
         self._engine = engine
         self._held: Connection | None = None
 
-    def acquire(self, last_writer: str, _holder: object = None) -> None:
+    def acquire(self, last_writer: str) -> None:
         """Take it at once or say who has it."""
         try:
             held = self._held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")

@@ -20,7 +20,7 @@ from pairscale.store.database import make_private
 from pairscale.store.schema import label_cases, label_questions, labellers, labels
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pairscale.store.runfile import RunFile
 
@@ -28,7 +28,13 @@ LABELLING = "labelling"
 """The fact of the run file with the settings of labelling: ``labels_per_case ties seed``."""
 
 LINKS = "labelling_links"
-"""The fact with the secrets of the labelling page: ``owner_token secret``. It is never exported."""
+"""The fact with the secrets of the page: ``owner_token secret``, and ``people``, the links of those whom a run asks.
+
+It is never exported.
+"""
+
+PAUSED = "labelling_paused"
+"""The fact with the names of labellers who are not asked at present."""
 
 _TEXT = pl.String()
 LABELS: dict[str, pl.DataType] = {
@@ -59,14 +65,14 @@ _ME = bindparam("me", type_=Integer)
 _K = bindparam("k", type_=Integer)
 
 
-LAST_LABEL = (
-    select(_L.label_id, _L.preferred, _Q.question_id, _Q.case_number)
+LATEST_FIRST = (
+    select(_L.label_id, _L.preferred, _Q.question_id, _Q.case_number, _Q.swapped, _C.case_id)
     .join_from(labels, label_questions)
+    .join(label_cases)
     .where(_Q.labeller_id == _ME, _L.undone_at.is_(None))
     .order_by(_L.label_id.desc())
-    .limit(1)
 )
-"""The last standing label or skip of a labeller."""
+"""The standing labels and skips of a labeller."""
 
 TOTALS = select(func.coalesce(func.sum(case((_C.n_labels < _K, _C.n_labels), else_=_K)), 0), func.count()).select_from(
     label_cases
@@ -105,10 +111,26 @@ def open_private(where: str | os.PathLike[str] | None) -> RunFile:
     return store
 
 
+def links_of_people(run: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Any]:
+    """The secrets of the page on which a run asks people: those in its run file, and new ones for who is new.
+
+    Returns:
+        ``owner_token secret``, and ``people``: each name and its token.
+    """
+    with open_private(run) as store:
+        kept = store.get_meta(LINKS) or {}
+        people = kept.get("people", {})
+        new = {"owner_token": new_token(), "secret": new_token(), **kept}
+        new["people"] = people | {name: new_token() for name in names if name not in people}
+        if new != kept:
+            store.set_meta(LINKS, new)
+    return new | {"people": {name: new["people"][name] for name in names}}
+
+
 def label_counts(store: RunFile) -> dict[str, int] | None:
     """How far the labelling in a run file is: ``cases labellers labels skipped complete wanted``; None without any.
 
-    ``labels`` are standing labels, ``complete`` those that count towards ``wanted``, at most so many per case as each
+    ``labels`` are standing labels, ``complete`` those that count towards ``wanted``, at most as many per case as each
     case needs.
     """
     settings = store.get_meta(LABELLING)

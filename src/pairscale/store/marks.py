@@ -5,9 +5,6 @@ from __future__ import annotations
 STUDY_MARK = "template_study"
 """Under this name a run file keeps what it studies: ``template_id judge condition_id`` of every combination."""
 
-HOLDER = "holder"
-"""The fact that says which process has a run file open for writing; null when none has."""
-
 COMMANDS = "commands"
 """The log of the commands that changed a run file, with their settings."""
 

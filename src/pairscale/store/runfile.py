@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import threading
 import time
-import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
@@ -35,7 +35,6 @@ from pairscale.store.audit import damage_behind
 from pairscale.store.chain import command_row_for, heads_of
 from pairscale.store.database import DatabaseLock, WriterLock, copy_rows, get_fact, set_fact
 from pairscale.store.labels import LABELS, labels_query
-from pairscale.store.marks import HOLDER
 from pairscale.store.schema import SCHEMA_VERSION, attempts, blobs, comparisons, conditions, items, logs, pairs, tables
 from pairscale.store.writer import Entry, Writer, item_row
 
@@ -44,7 +43,9 @@ if TYPE_CHECKING:
 
 _ADDRESS = re.compile(r"\w[\w+.-]+:/?[^/\\\s][^\s]*@")  # one that lacks its slashes must not become the name of a file
 
-_QUIET_S = 1.0  # without a write, after which the file alone holds everything
+_MERGE_INTERVAL_S = 1.0
+"""Seconds at least between two merges of the write-ahead log into the file, which people copy while it is written."""
+
 _MARKS = {"metadata", "items", "pairs", "attempts"}
 """The tables by which a run file of any version is known."""
 
@@ -113,8 +114,7 @@ class RunFile:
         self._connection: Connection | None = None  # of the writer
         self.turn = threading.RLock()  # threads of this process take turns; in memory they share one connection
         self._snapshot: Connection | None = None
-        self._closed = threading.Event()
-        self._written_at = 0.0
+        self._merged_at = -math.inf
         self.writer = Writer(self)
 
     def __enter__(self) -> Self:
@@ -131,14 +131,11 @@ class RunFile:
 
         If it was open for writing and anything was written, the digest over all its rows is written, too.
         """
-        self._closed.set()
         with self.turn:
             if self._connection is not None:
                 with suppress(StoreError):  # a run file that is gone, full or not locked has no digest, as after a kill
                     with self.writing() as connection:
                         self.writer.chain.close(connection)
-                        if get_fact(connection, HOLDER) is not None:
-                            set_fact(connection, HOLDER, None)
                 with suppress(SQLAlchemyError):  # of a database that is gone
                     self._connection.close()
                 self._connection = None
@@ -152,35 +149,29 @@ class RunFile:
         """Take the right to write, and check the tables, or make them."""
         try:
             if self._lock is not None:
-                self._lock.acquire(*self._last_writer())
+                self._lock.acquire(self._last_writer())
             with self.transaction() as connection:
                 _check_version(connection, self.name, create=write)
                 if write:
                     set_fact(connection, "writer", f"{database.whoami()}, since {utc_now()[:19]} UTC")
-                    if isinstance(self._lock, WriterLock):
-                        set_fact(connection, HOLDER, self._lock.holder)
             if write:
                 self._connection = self._engine.connect()
                 self.writer.chain.command = command_row_for(self)
-                if isinstance(self._lock, WriterLock):
-                    self._written_at = time.monotonic()
-                    arguments = weakref.ref(self), self._closed
-                    threading.Thread(target=_checkpoint_when_quiet, args=arguments, daemon=True).start()
         except BaseException:
             self.close()
             raise
         return self
 
-    def _last_writer(self) -> tuple[str, Mapping[str, Any] | None]:
-        """Who wrote last, in words; and who has not closed the file."""
+    def _last_writer(self) -> str:
+        """Who wrote last."""
         with self.transaction() as connection:
             if not inspect(connection).has_table("metadata"):
-                return "new", None
-            return str(get_fact(connection, "writer") or "unknown"), get_fact(connection, HOLDER)
+                return "new"
+            return str(get_fact(connection, "writer") or "unknown")
 
     @contextmanager
     def transaction(self, held: Connection | None = None) -> Iterator[Connection]:
-        """A transaction, also for those who keep tables of their own here; its failures are told in words."""
+        """A transaction, also for those who keep tables of their own here; its failures become errors of ours."""
         try:
             with self.turn:
                 if self._snapshot is not None:
@@ -248,21 +239,12 @@ class RunFile:
         with self.transaction(self._connection) as connection:
             yield connection
             self.require_there()
-        self._written_at = time.monotonic()
-
-    def checkpoint(self, since: float) -> float:
-        """Have the file alone hold everything, if it was written to after ``since`` and not in the last second.
-
-        Returns:
-            Until when it does.
-        """
-        written_at = self._written_at
-        if written_at <= since or time.monotonic() - written_at < _QUIET_S:
-            return since
         with self.turn:
-            if self._connection is not None:
-                database.checkpoint(self._connection)
-        return written_at
+            now = time.monotonic()
+            is_due = now > self._merged_at + _MERGE_INTERVAL_S
+            if is_due and self._snapshot is None and isinstance(self._lock, WriterLock):
+                self._merged_at = now
+                database.merge_log(connection)
 
     def require_there(self) -> None:
         """Check that the file and its lock file were not deleted, moved or replaced since it was opened for writing.
@@ -365,7 +347,7 @@ class RunFile:
         It is done in one transaction: whatever happens, the other file holds all of the old or all of the new.
 
         Raises:
-            StoreBusyError: somebody is writing there.
+            StoreBusyError: another process is writing there.
             StoreDamagedError: what is there is not a run file; it is left as it is.
         """
         with open_run(where, write=True) as other, self.transaction() as source, other.transaction() as target:
@@ -399,14 +381,19 @@ class RunFile:
         failed = frozenset(number for number, outcome in outcomes if outcome in {"error", "abstention"})
         return PairProgress(frozenset(number for number, _ in outcomes) - failed, failed, counts)
 
-    def results(self, condition_id: str | None = None, *, raw: bool = False) -> pl.DataFrame:
+    def results(
+        self, condition_id: str | None = None, *, pair_ids: Sequence[int] | None = None, raw: bool = False
+    ) -> pl.DataFrame:
         """Every standing comparison (of one condition, or of all), as a results table.
 
         Args:
             condition_id: only these.
+            pair_ids: only those of the pairs with these numbers.
             raw: with a column ``raw_response``.
         """
         query, schema = queries.results_query(condition_id, raw=raw)
+        if pair_ids is not None:
+            query = query.where(comparisons.c.pair_id.in_(pair_ids))
         return queries.with_samples(with_members(self._frame(query, schema), self.panels()))
 
     def panels(self) -> dict[str, list[str]]:
@@ -434,7 +421,7 @@ class RunFile:
         )
 
     def read_log(self, name: str, *, last: int | None = None) -> list[dict[str, Any]]:
-        """The rows of a named log, in order; all, or the last so many."""
+        """The rows of a named log, in order; all, or only the last ones."""
         query = select(type_coerce(logs.c.data, Text)).where(logs.c.log == name).order_by(logs.c.row.desc()).limit(last)
         with self.transaction() as connection:
             return [json.loads(data) for (data,) in connection.execute(query)][::-1]
@@ -498,17 +485,6 @@ class RunFile:
     def _frame(self, query: Select[Any], schema: Mapping[str, Any]) -> pl.DataFrame:
         with self.transaction() as connection:
             return queries.frame_of(connection, query, schema)
-
-
-def _checkpoint_when_quiet(store: weakref.ref[RunFile], closed: threading.Event) -> None:
-    """Keep a file that is being written fit to be copied, until it is closed or dropped."""
-    done_until = 0.0
-    while not closed.wait(_QUIET_S / 4):
-        run_file = store()
-        if run_file is None:
-            return
-        done_until = run_file.checkpoint(done_until)
-        del run_file
 
 
 def _check_version(connection: Connection, name: str, *, create: bool) -> None:

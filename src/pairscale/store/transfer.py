@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from sqlalchemy import Text, select, type_coerce
 
-from pairscale.core.comparisons import Condition, key_expressions, occurrence
+from pairscale.core.comparisons import Condition, pair_names
 from pairscale.core.errors import FileFormatError, StoreMismatchError, TableError
 from pairscale.core.files import replacing, write_table
 from pairscale.core.notices import notice
@@ -155,7 +155,7 @@ def _import_exported(path: Path, run: str | os.PathLike[str], texts: pl.DataFram
 
 
 def _read(path: Table | str | os.PathLike[str], columns: ResultColumns) -> pl.DataFrame:
-    """A results table in memory; its form is said where it is not ours."""
+    """A results table in memory; a notice names its form where it is not ours."""
     found = read_criteria(path, columns)
     if found.form is not None or found.unknown:
         notice(found.line)
@@ -197,8 +197,7 @@ def _add_group(store: RunFile, group: pl.DataFrame) -> int:
         head["template_id"],
     )
     condition_id = store.add_condition(condition, head["condition_id"])
-    ordered, _ = key_expressions("ID1", "ID2")
-    numbered = group.with_columns(_key=ordered).with_columns(_name=pl.format("{}#{}", "_key", occurrence("_key")))
+    numbered = group.with_columns(_name=pair_names())
     numbers = store.add_pairs(
         {"custom_id": row["_name"], "ID1": row["ID1"], "ID2": row["ID2"], "columns": {}}
         for row in numbered.iter_rows(named=True)

@@ -89,7 +89,7 @@ class Call(NamedTuple):
 class Batches:
     """How the simulated batches behave; the batches themselves are in ``jobs``.
 
-    A batch is validating, then running, then finishing, then it ends: one state further each time that somebody looks
+    A batch is validating, then running, then finishing, then it ends: one state further each time that a client looks
     at it, or, with ``seconds``, by the clock. Of a batch that expires or is cancelled, half of the requests are
     answered.
 

@@ -45,7 +45,7 @@ class Faults:
         reset: the connection is cut without an answer.
         truncated: half of the JSON document.
         slow: the answer comes after ``slow_s`` seconds.
-        retry_after: the header of a 429, as it stands there: seconds, or a date; empty for none.
+        retry_after: the header of a 429 as it is sent: seconds, or a date; empty for none.
         slow_s: how slow is slow.
         script: what happens to the first requests, in order: a status (429), ``reset``, ``truncated``, ``slow``
             or ``ok``.

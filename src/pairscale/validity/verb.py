@@ -11,15 +11,13 @@ import numpy as np
 import polars as pl
 from scipy.stats import rankdata
 
-from pairscale.core.display import ReprMixin
+from pairscale.core.display import ReportMixin, ReprMixin
 from pairscale.core.errors import InputError
-from pairscale.core.notices import notice, plural, without_notices
+from pairscale.core.notices import notice, plural
 from pairscale.core.options import checked, require_int
 from pairscale.core.tables import listed
-from pairscale.models.bayes.fit import BTLFit
-from pairscale.models.bayes.results import BayesFit
-from pairscale.models.fitting import fit
 from pairscale.store.reading import PEOPLE, Comparisons, is_run, read_comparisons
+from pairscale.validity.judged import Judged, judge_names, judged, judged_by
 from pairscale.validity.pairs import next_pairs
 from pairscale.validity.scale import LEVEL, JudgeScale, PeopleAnswers, PeopleScale, people_scale
 
@@ -60,7 +58,7 @@ class Validity:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Trust(ReprMixin, table="items"):
+class Trust(ReportMixin, ReprMixin, table="items"):
     """How far a judge's ranking can be trusted, and the ranking corrected by people's answers.
 
     Attributes:
@@ -106,7 +104,9 @@ class Trust(ReprMixin, table="items"):
         more = {width: needed - validity.n_labels for width, needed in self.needed.items()}
         open_widths = [width for width, count in more.items() if count > 0]
         if open_widths:
-            lines.append(f"About {more[open_widths[0]]:,} more answers would make it ± {_share(open_widths[0])}.")
+            width = open_widths[0]
+            count = max(10, round(more[width], -1))
+            lines.append(f"About {count:,} more answers would make it ± {_share(width)}.")
         return "\n".join(lines)
 
     def _moved(self) -> str:
@@ -169,72 +169,45 @@ def trust(
         60
     """
     size = require_int(next, "next", least=1)
-    judged = _judged(run, condition)
-    given = _labels(
-        run,
-        labels,
-        criterion,
-        {"a_col": a_col, "b_col": b_col, "winner_col": winner_col, "key": key, "encoding": encoding},
-    )
-    judge = judged.scale
-    said: list[str] = []
-    table = _usable(given, judge, judged.names, said)
+    scale = judged(run, condition)
+    reading = {"a_col": a_col, "b_col": b_col, "winner_col": winner_col, "key": key, "encoding": encoding}
+    return _held_against(scale, _labels(run, labels, criterion, reading), size, seed)
+
+
+def trust_of_run(answers: Comparisons, labels: Comparisons) -> Trust:
+    """What :func:`trust` says of a judge's answers and people's that are read already."""
+    return _held_against(judged_by(answers), labels, size=20, seed=1)
+
+
+def _held_against(run: Judged, labels: Comparisons | None, size: int, seed: int) -> Trust:
+    judge = run.scale
+    notices: list[str] = []
+    table = _usable(labels, judge, run.names, notices)
     persons = table["judge_id"].unique(maintain_order=True).to_list()
     answers = _numbered(table, judge, persons)
     enough = len(answers) >= FEWEST_LABELS
     if not enough and len(answers):
-        said.append(notice(f"fewer than {FEWEST_LABELS} answers of people give no figure; they choose the next pairs"))
+        notices.append(
+            notice(f"fewer than {FEWEST_LABELS} answers of people give no figure; they choose the next pairs")
+        )
     scale = people_scale(judge, answers, seed)
     asked = {tuple(sorted(pair)) for pair in zip(answers.first.tolist(), answers.second.tolist(), strict=True)}
     proposed = next_pairs(scale, cast("set[tuple[int, int]]", asked), size, seed)
     people = _people(scale, answers, persons) if enough and answers.n_people > 1 else None
     if people is not None and people["at_random"].any():
         names = listed(people.filter("at_random")["person"].to_list(), 10)
-        said.append(notice(f"answers that could as well be random: {names}; their weight is small"))
+        notices.append(notice(f"answers that could as well be random: {names}; their weight is small"))
     return Trust(
         validity=_validity(scale, answers, enough),
         items=_items(judge, scale if enough else None),
-        next=_with_texts(proposed, judge.ids, judged.samples),
+        next=_with_texts(proposed, judge.ids, run.samples),
         needed=_needed(scale, len(answers), enough),
         agreement_judge=_agreement(judge.mean, scale) if enough else None,
         agreement_corrected=_agreement(scale.people.mean(axis=0), scale) if enough else None,
         people=people,
-        judge=", ".join(judged.names) or None,
-        notices=tuple(said),
+        judge=", ".join(run.names) or None,
+        notices=tuple(notices),
     )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Judged:
-    """The judge's scale, who the judge is, and the texts."""
-
-    scale: JudgeScale
-    names: list[str]
-    samples: pl.DataFrame | None
-
-
-def _judged(run: Any, condition: str | None) -> _Judged:
-    if isinstance(run, BayesFit | BTLFit):
-        fitted = run.fit if isinstance(run, BayesFit) else run
-        return _Judged(JudgeScale(fitted.posterior.ids, fitted.posterior.theta), [], None)
-    if hasattr(run, "engine") or hasattr(run, "elo"):
-        raise InputError(
-            "these are scores without a posterior; give the results themselves, or `pairscale.fit(results, "
-            "model='bayes')` of them",
-            argument="run",
-        )
-    comparisons = read_comparisons(run, condition, aloud=False)
-    names = _judge_names(comparisons.table)
-    with without_notices():
-        fitted = cast("BayesFit", fit(cast("Any", comparisons), "bayes", engine="laplace")).fit
-    return _Judged(JudgeScale(fitted.posterior.ids, fitted.posterior.theta), names, comparisons.samples)
-
-
-def _judge_names(table: pl.DataFrame) -> list[str]:
-    for name in ("judge_id", "judge", "model"):
-        if name in table.columns:
-            return sorted(table[name].drop_nulls().cast(pl.String).unique().to_list())
-    return []
 
 
 def _labels(run: Any, labels: Any, criterion: str | None, reading: dict[str, Any]) -> Comparisons | None:
@@ -253,7 +226,7 @@ def _labels(run: Any, labels: Any, criterion: str | None, reading: dict[str, Any
     return read_comparisons(run, PEOPLE, aloud=False)
 
 
-def _usable(given: Comparisons | None, judge: JudgeScale, judge_names: Sequence[str], said: list[str]) -> pl.DataFrame:
+def _usable(given: Comparisons | None, judge: JudgeScale, own_names: Sequence[str], notices: list[str]) -> pl.DataFrame:
     """The answers that count: ``ID1 ID2 result judge_id order_known``.
 
     Raises:
@@ -269,7 +242,7 @@ def _usable(given: Comparisons | None, judge: JudgeScale, judge_names: Sequence[
     if given is None:
         return pl.DataFrame(schema=schema)
     table = given.table
-    own = sorted(set(_judge_names(table)) & set(judge_names))
+    own = sorted(set(judge_names(table)) & set(own_names))
     if own:
         raise InputError(
             f"the labels are answers of {listed(own, 3)}, who judged the run; a judge does not say how far it agrees "
@@ -292,7 +265,9 @@ def _usable(given: Comparisons | None, judge: JudgeScale, judge_names: Sequence[
     )
     kept = read.filter(pl.col("result").is_not_null() & (pl.col("ID1") != pl.col("ID2")))
     if kept.height < read.height:
-        said.append(notice(f"{plural(read.height - kept.height, 'label')} without an answer left out"))
+        notices.append(notice(f"{plural(read.height - kept.height, 'label')} without an answer left out"))
+    if kept["order_known"].any() and not kept["order_known"].all():
+        notices.append(notice("not all labels say which text was shown first, so no position effect is estimated"))
     if kept.height and (kept["result"] == 0.5).all():
         raise InputError("all labels are ties; they do not say which texts people prefer", argument="labels")
     return kept

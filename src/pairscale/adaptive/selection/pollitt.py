@@ -503,14 +503,14 @@ class _Ladder:
         rng = np.random.default_rng((*self.seeds, STAGES.index(self.stage), FALLBACKS.index(fallback), int(repeats)))
         items = self.scene.order[self._usable(repeats)[self.scene.order]]
         cap, all_pairs = self.scene.config.C_max, len(items) * (len(items) - 1) // 2
-        found = self._tried(fallback, items, repeats, cap, rng)
+        outcome = self._tried(fallback, items, repeats, cap, rng)
         last = self.stage == STAGES[-1] and fallback in _LAST and self.draws == EXPLOIT
-        if found.pair is None and last and all_pairs > cap:
+        if outcome.pair is None and last and all_pairs > cap:
             # A run does not end because a draw missed the few pairs that are left: here all are looked at.
-            found = self._tried(fallback, items, repeats, all_pairs, rng)
-        if found.pair is None and fallback == FALLBACKS[-1] and self._is_about_to_starve():
-            found = self._tried(fallback, items, repeats, all_pairs, rng, any_pair=True)
-        return found
+            outcome = self._tried(fallback, items, repeats, all_pairs, rng)
+        if outcome.pair is None and fallback == FALLBACKS[-1] and self._is_about_to_starve():
+            outcome = self._tried(fallback, items, repeats, all_pairs, rng, any_pair=True)
+        return outcome
 
     def _is_about_to_starve(self) -> bool:
         """Whether nothing was found in a whole round of a run that discounts repeats.
@@ -534,8 +534,8 @@ class _Ladder:
         fields: dict[str, Any] = {}
         if self.stage == "long_link" and self.scene.identified:
             i, j, fields = _still_open(self.scene, i, j)
-        found = run_attempt(self.scene, i, j, self._routing(fallback, lift_caps=any_pair), rng)
-        return Attempt(found.pair, found.fields | fields)
+        outcome = run_attempt(self.scene, i, j, self._routing(fallback, lift_caps=any_pair), rng)
+        return Attempt(outcome.pair, outcome.fields | fields)
 
     def _candidates(
         self, fallback: str, items: Ints, repeats: bool, cap: int, rng: np.random.Generator, *, any_pair: bool
@@ -563,9 +563,9 @@ class _Ladder:
         usable: Flags = (self.round.used == 0) & ~ledger.set_aside
         if repeats:
             recent = ledger.busy
-            there = ~ledger.set_aside
-            least = np.quantile(recent[there], self.scene.config.exposure_underrep_q) if there.any() else 0
-            usable |= (self.round.used == 1) & (recent <= least) & there
+            present = ~ledger.set_aside
+            least = np.quantile(recent[present], self.scene.config.exposure_underrep_q) if present.any() else 0
+            usable |= (self.round.used == 1) & (recent <= least) & present
         return usable
 
     def _distances(self, fallback: str) -> tuple[int, int | None]:

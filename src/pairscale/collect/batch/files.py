@@ -74,15 +74,15 @@ def write_parts(
     part: _Part | None = None
     for pair_id, pair in questions:
         calls = calls_of(judge, pair)
-        if part is not None and not part.add(pair_id, calls):
+        if part is not None and part.add(pair_id, calls):
+            continue
+        if part is not None:
             yield part.closed()
-            part = None
-        if part is None:
-            part = _Part(folder, form, form.endpoint(calls[0]), next(sizes))
-            if not part.add(pair_id, calls):
-                part.file.close()
-                part.path.unlink()
-                raise InputError(f"the request for pair {pair.uid!r} has more bytes than a batch may have")
+        part = _Part(folder, form, form.endpoint(calls[0]), next(sizes))
+        if not part.add(pair_id, calls):
+            part.file.close()
+            part.path.unlink()
+            raise InputError(f"the request for pair {pair.uid!r} has more bytes than a batch may have")
     if part is not None:
         yield part.closed()
 
@@ -136,7 +136,7 @@ class _Part:
 def pairs_from(store: RunFile, numbers: Sequence[int]) -> dict[int, JudgePair]:
     """Pairs as the judge sees them, from the run file, by their numbers and in their order."""
     texts = dict(store.items().select("ID", "text").iter_rows())
-    named = pairs_named(store, numbers)
+    named = pairs_named(store)
     pairs = {}
     for number in numbers:
         uid, *ids = named[number]
@@ -208,7 +208,7 @@ class _Intake:
         self._waiting: list[Asked] = []
         self._n_answered = 0
         self._n_estimated = 0
-        self._first_error: str | None = None
+        self._last_error: str | None = None
 
     def add(self, line: Line) -> None:
         """One result; one that is recorded already, that was not asked for, or that comes twice is left out."""
@@ -232,8 +232,8 @@ class _Intake:
                 f"{name}: what {self._n_estimated:,} of its questions cost is not known, so the most that they may "
                 "have cost is counted"
             )
-        if not self._n_answered and self._first_error:
-            notice(f"{name}: none of its questions was answered; the first: {self._first_error}")
+        if not self._n_answered:
+            notice(f"{name}: none of its questions was answered; the last: {self._last_error}")
         self._write(event("collected", self._entry.key, collected_at=utc_now()))
 
     def _missing(self, number: int, *, turned: bool) -> Verdict:
@@ -258,7 +258,7 @@ class _Intake:
         self._done.add(number)
         self._n_answered += verdict.outcome.is_answer
         self._n_estimated += verdict.cost_is_estimate
-        self._first_error = self._first_error or verdict.error_message
+        self._last_error = verdict.error_message
         asked_at = self._entry.created_at or self._entry.prepared_at
         values = attempt_columns(verdict, self._before.attempts.get(number, 0) + 1, asked_at)
         comparison = None

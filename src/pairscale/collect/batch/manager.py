@@ -10,7 +10,7 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import repeat
 from pathlib import Path
@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from pairscale.collect._plan import Plan, make_plan, named_pairs
 from pairscale.collect.batch.files import count_results, even_sizes, ingest_results, pairs_from, write_parts
 from pairscale.collect.batch.registry import (
+    EVENTS,
+    JUDGES,
     RegistryEntry,
-    append,
     entries,
     event,
-    judge_of,
+    judges_of,
     note,
-    registry_table,
-    remember_judge,
     rest_of,
     results_of,
     status_table,
@@ -110,15 +109,10 @@ class BatchManager:
         with open_run(self._run) as store:
             return self._entries(store, keys)
 
-    def registry(self, keys: Keys = None) -> pl.DataFrame:
-        """The batches in the manual's columns."""
-        return registry_table(self.entries(keys))
-
     def status(self, keys: Keys = None) -> pl.DataFrame:
         """The batches with their states, counts, ages and the time they have left."""
         return status_table(self.entries(keys), self._clock())
 
-    @checked
     def results(self, keys: Keys = None, *, raw: bool = False) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The answers to the pairs of these batches, and every attempt at them that gave none."""
         with open_run(self._run) as store:
@@ -137,15 +131,12 @@ class BatchManager:
     def _judge(self, store: RunFile, condition_id: str) -> BatchJudge:
         """Who was asked: the judge of this process, or as an earlier one has described it."""
         if condition_id not in self._judges:
-            description = judge_of(store, condition_id)
-            if description is None:
-                raise InputError(f"{store.name} does not say which judge the condition {condition_id} was")
-            self._judges[condition_id] = restored(description, self._key)
+            self._judges[condition_id] = restored(judges_of(store)[condition_id], self._key)
         return self._judges[condition_id]
 
     @contextmanager
     def _writing(self) -> Iterator[RunFile]:
-        """The run file, which must be there still: one that is made anew would be empty."""
+        """The run file, which must still exist: a new one would be empty."""
         if "://" not in str(self._run) and not Path(self._run).exists():
             raise StoreGoneError(f"{self._run} was deleted while its batches were under way; restore it from a copy")
         with open_run(self._run, write=True) as store:
@@ -196,16 +187,15 @@ class BatchManager:
             plan = make_plan(store, named_pairs(pairs), judge.condition)
             judge = self._judges.setdefault(plan.condition_id, judge)
             record_prices(store, [judge])
-            remember_judge(store, plan.condition_id, judge.describe())
+            if plan.condition_id not in judges_of(store):
+                store.log(JUDGES, [{"condition_id": plan.condition_id, "judge": judge.describe()}])
             busy = self._under_way(store, plan.condition_id)
-            questions: Iterable[tuple[int, JudgePair]] = (
-                (q.pair_id, q.pair()) for q in plan.questions(judge, besides=busy) if q.pair_id is not None
-            )
-            missing = plan.missing(besides=busy)
+            questions = [(q.pair_id, q.pair()) for q in plan.questions(judge, besides=busy) if q.pair_id is not None]
             if max_cost is not None:
                 questions = self._affordable(store, judge, questions, max_cost)
-                missing = len(questions)
-            sizes = even_sizes(missing, n_segments) if n_segments else repeat(batch_size or missing)
+            sizes = even_sizes(len(questions), n_segments or 1)
+            if batch_size is not None:
+                sizes = repeat(batch_size)
             keys = self._prepare(store, judge, plan.condition_id, questions, sizes, about)
             await self._place_all(store, keys)
             return plan, self._entries(store, keys)
@@ -225,12 +215,9 @@ class BatchManager:
             for condition_id in dict.fromkeys(entry.condition_id for entry in ended):
                 done = store.progress(condition_id).answered | self._under_way(store, condition_id)
                 mine = [entry for entry in ended if entry.condition_id == condition_id]
-                numbers = dict.fromkeys(number for entry in mine for number in entry.pair_ids)
-                again = [number for number in numbers if number not in done]
-                about = {
-                    "keep_jsonl": all(entry.keep_jsonl for entry in mine),
-                    "include_raw": any(entry.include_raw for entry in mine),
-                }
+                numbers = (number for entry in mine for number in entry.pair_ids if number not in done)
+                again = list(dict.fromkeys(numbers))
+                about = {name: getattr(mine[-1], name) for name in ("metadata", "keep_jsonl", "include_raw")}
                 questions = pairs_from(store, again).items()
                 judge = self._judge(store, condition_id)
                 made += self._prepare(store, judge, condition_id, questions, repeat(len(again)), about)
@@ -247,35 +234,32 @@ class BatchManager:
         }
 
     def _affordable(
-        self, store: RunFile, judge: BatchJudge, questions: Iterable[tuple[int, JudgePair]], max_cost: float
+        self, store: RunFile, judge: BatchJudge, questions: list[tuple[int, JudgePair]], max_cost: float
     ) -> list[tuple[int, JudgePair]]:
-        """The questions, in their order, that cannot make the run cost more than it may; the rest is said."""
+        """The questions, in their order, that cannot make the run cost more than it may; a notice names the rest."""
         spent = store.spent()
         reserved = sum(entry.max_cost or 0.0 for entry in self._entries(store) if entry.open)
         budget = Budget(max_cost, spent + reserved)
-        chosen: list[tuple[int, JudgePair]] = []
-        for number, pair in questions:
+        for count, (_, pair) in enumerate(questions):
             calls = calls_of(judge, pair)
             n_bytes = sum(len(write_json(call.body).encode()) for call in calls)
             most = judge.cost_of_bytes(n_bytes, len(calls), batch=True) or 0.0
             if not budget.may_ask("", most):
-                under_way = f", and ${reserved:.4f} are reserved for batches under way" if reserved else ""
                 notice(
-                    f"{len(chosen):,} pairs are submitted; more might pass `max_cost=`: ${spent:.4f} of "
-                    f"${max_cost:g} are spent{under_way}{recorded_prices(store)}. Run it again to continue, later or "
-                    "with a higher limit"
+                    f"{count:,} pairs are submitted; more might pass `max_cost=`: ${spent:.4f} of ${max_cost:g} are "
+                    f"spent, and ${reserved:.4f} are reserved for batches under way{recorded_prices(store)}. Run it "
+                    "again to continue, later or with a higher limit"
                 )
-                break
+                return questions[:count]
             budget.spent += most
-            chosen.append((number, pair))
-        return chosen
+        return questions
 
     def _prepare(
         self,
         store: RunFile,
         judge: BatchJudge,
         condition_id: str,
-        questions: Iterable[tuple[int, JudgePair]],
+        questions: Collection[tuple[int, JudgePair]],
         sizes: Iterator[int],
         about: Mapping[str, Any],
     ) -> list[str]:
@@ -285,7 +269,7 @@ class BatchManager:
         for segment, part in enumerate(parts, start=1):
             most = judge.cost_of_bytes(part["bytes"], part["n_requests"], batch=True)
             part |= {"segment": segment, "max_cost": most, **common}
-        append(store, [event("prepared", **part) for part in parts])
+        store.log(EVENTS, [event("prepared", **part) for part in parts])
         return [part["key"] for part in parts]
 
     async def _place_all(self, store: RunFile, keys: Collection[str]) -> None:
@@ -346,17 +330,14 @@ class BatchManager:
     def _take_refusal(self, store: RunFile, entry: RegistryEntry, error: ProviderError, *, is_last: bool) -> None:
         """Write down what a failed creation means; returns when it is to be tried again."""
         reason = f"batch {entry.key} was not created: {error.message}"
-        if error.failure == "transient":
-            if error.status == 429:  # it was refused, so it cannot be there
-                note(store, entry, "refused", state="prepared")
-            if is_last:
-                raise JudgeError(f"{reason}; resume later")
-        elif error.failure == "judge" and error.status != 404:  # a wrong key, an empty account: the batch is fine
-            note(store, entry, "refused", state="prepared")
-            raise JudgeError(f"{reason}; fix that, and resume")
-        else:
+        is_of_account = error.failure == "judge" and error.status != 404  # a wrong key, say: the batch is fine
+        if error.failure != "transient" and not is_of_account:
             note(store, entry, "dropped", state="dropped", message=error.message)
             raise JudgeError(reason)
+        if is_of_account or error.status == 429:  # it was refused, so it cannot be there
+            note(store, entry, "refused", state="prepared")
+        if is_of_account or is_last:
+            raise JudgeError(f"{reason}; resume once that is resolved")
 
     # Looking and collecting
 
@@ -504,7 +485,7 @@ class BatchManager:
         Args:
             keys: only these batches.
             interval: seconds between two looks.
-            timeout: seconds to wait in all; a look that has begun is finished.
+            timeout: seconds to wait in all; a look that has begun is finished, and 0 is one look.
             rounds: how often to look.
             delay: seconds between two batches of one look.
             told: called after each look.

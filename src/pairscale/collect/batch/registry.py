@@ -131,12 +131,6 @@ def new_key() -> str:
     return f"ps{secrets.token_hex(10)}"
 
 
-def append(store: RunFile, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write events down."""
-    if rows:
-        store.log(EVENTS, rows)
-
-
 def event(kind: str, key: str, **values: Any) -> dict[str, Any]:
     """One event, as it is written down."""
     return {"event": kind, "key": key, "at": utc_now(), **values}
@@ -144,7 +138,7 @@ def event(kind: str, key: str, **values: Any) -> dict[str, Any]:
 
 def note(store: RunFile, entry: RegistryEntry, kind: str, **values: Any) -> None:
     """Write down what happened to a batch, and take it in."""
-    append(store, [event(kind, entry.key, **values)])
+    store.log(EVENTS, [event(kind, entry.key, **values)])
     entry.happened(kind, values)
 
 
@@ -172,24 +166,16 @@ def entries(store: RunFile, keys: Collection[str] | None = None, folder: Path | 
     return chosen
 
 
-def remember_judge(store: RunFile, condition_id: str, description: Mapping[str, Any]) -> None:
-    """Keep what another process needs to be the same judge, once a condition."""
-    if judge_of(store, condition_id) is None:
-        store.log(JUDGES, [{"condition_id": condition_id, "judge": dict(description)}])
+def judges_of(store: RunFile) -> dict[str, dict[str, Any]]:
+    """By condition, what another process needs to be the same judge."""
+    return {row["condition_id"]: row["judge"] for row in store.read_log(JUDGES)}
 
 
-def judge_of(store: RunFile, condition_id: str) -> dict[str, Any] | None:
-    """The judge of a condition, as it was described."""
-    judges = {row["condition_id"]: row["judge"] for row in store.read_log(JUDGES)}
-    return judges.get(condition_id)
-
-
-def pairs_named(store: RunFile, numbers: Collection[int]) -> dict[int, tuple[str, str, str]]:
-    """Name, first and second sample of pairs, by their numbers."""
+def pairs_named(store: RunFile) -> dict[int, tuple[str, str, str]]:
+    """Name, first and second sample of all pairs, by their numbers."""
     query = select(pairs.c.pair_id, pairs.c.custom_id, pairs.c.ID1, pairs.c.ID2)
     with store.transaction() as connection:
-        names = {number: (name, first, second) for number, name, first, second in connection.execute(query)}
-    return {number: names[number] for number in numbers}
+        return {number: (name, first, second) for number, name, first, second in connection.execute(query)}
 
 
 _TEXT = pl.String()
@@ -271,9 +257,8 @@ def rest_of(store: RunFile, chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
     rest = _asked_in(chosen).join(store.results().filter(_ANSWERED), on=_PAIR, how="anti", maintain_order="left")
     reasons = store.failed_attempts().unique(_PAIR, keep="last").select(*_PAIR, "error_code", "error_message")
     rest = rest.join(reasons, on=_PAIR, how="left", maintain_order="left")
-    names = pairs_named(store, rest["pair_id"])
+    names = pairs_named(store)
     samples = pl.DataFrame([names[n] for n in rest["pair_id"]], schema=["custom_id", "ID1", "ID2"], orient="row")
-    return rest.with_columns(
-        samples.get_columns(),
-        error_message=pl.coalesce("error_message", "message"),
-    ).select(pl.col(name).cast(kind) for name, kind in REST.items())
+    rest = pl.concat([rest, samples], how="horizontal")
+    rest = rest.with_columns(error_message=pl.coalesce("error_message", "message"))
+    return rest.select(pl.col(name).cast(kind) for name, kind in REST.items())

@@ -37,7 +37,7 @@ _OTHERS: Final = {
 
 
 class Unreadable(Exception):  # noqa: N818 - the reason why a file is not read, which is no mistake of the program
-    """Why a file has no text that could be read, in words that follow its name."""
+    """Why a file has no text that could be read; the message follows its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Document:
         text: its text.
         pages: how many pages it has, where it has pages.
         blank_pages: how many of them show something, but have no text layer.
-        notes: what was left out of it, in words.
+        notes: what was left out of it.
     """
 
     text: str

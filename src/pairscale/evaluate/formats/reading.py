@@ -34,7 +34,6 @@ from pairscale.evaluate.formats.tools import (
     task_of_messages,
 )
 from pairscale.evaluate.tasks import (
-    OUTPUT_NAMES,
     InMemoryTraceSource,
     Trace,
     TraceSource,
@@ -47,6 +46,8 @@ ANSWER_SUFFIXES = (*TABLE_SUFFIXES, ".eval")
 """The endings of files that hold answers."""
 
 _IDS = ("id", "case_id", "question_id", "example_id", "sample_id", "custom_id", "uid", "qid", "prompt_id")
+OUTPUT_NAMES = ("output", "response", "answer", "text")
+"""What the answer is called in a table, the first of them before the others."""
 _OUTPUTS = ("completion", "prediction", "model_output", "generated_text", "generation")
 _COLUMNS = {
     "task_id": (("task_id",), ("ID",), _IDS),
@@ -98,11 +99,11 @@ def read_outputs(
     """Recorded outputs as a source: a table of your own (jsonl, json, csv, …), or a file of another tool.
 
     Files of inspect_ai (``.eval`` and ``.json``), OpenTelemetry and OpenInference (spans in JSON), AG2, promptfoo,
-    Langfuse, LangSmith, MT-bench and AlpacaEval, chat messages and results of batches are recognised by their shape,
-    and a line says which it is. Other files have a row per answer with ``task_id`` (or ``ID``) and ``output`` (or
-    ``response``, ``answer``, ``text``). ``tokens``, ``cost``, ``duration_ms``, ``exception`` and ``events`` are taken
-    where they are there; the rest goes to ``metadata``, and an ``input`` or a ``reference`` in it is used where no
-    suite says what the task is. Without ``task_id``, answers are paired by ``input``.
+    Langfuse, LangSmith, MT-bench and AlpacaEval, and chat messages are recognised by their shape, and a line says which
+    it is. Other files have a row per answer with ``task_id`` (or ``ID``) and ``output`` (or ``response``, ``answer``,
+    ``text``). ``tokens``, ``cost``, ``duration_ms``, ``exception`` and ``events`` are taken where they are there; the
+    rest goes to ``metadata``, and an ``input`` or a ``reference`` in it is used where no suite says what the task is.
+    Without ``task_id``, answers are paired by ``input``.
 
     Args:
         path: the file, or a table: a list of dicts, or a pandas, Polars or Arrow table.
@@ -167,8 +168,8 @@ class DirectoryTraceSource(InMemoryTraceSource):
 
     @checked
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        there = Path(folder).iterdir() if Path(folder).is_dir() else ()
-        files = sorted(file for file in there if file.suffix.lower() in ANSWER_SUFFIXES)
+        paths = Path(folder).iterdir() if Path(folder).is_dir() else ()
+        files = sorted(file for file in paths if file.suffix.lower() in ANSWER_SUFFIXES)
         if not files:
             raise FileFormatError(f"{folder} is not a folder with files of answers ({', '.join(ANSWER_SUFFIXES)})")
         with without_notices():
@@ -206,7 +207,7 @@ def save_trace(trace: Trace, folder: str | os.PathLike[str], *, task_id: str, tr
 def read_answers(
     path: str | os.PathLike[str] | Table, named: Mapping[str, str] | None = None, encoding: str | None = None
 ) -> list[Answer]:
-    """The answers of a file of any format, which is said where it is one of another tool, or of a table.
+    """The answers of a file of any format, or of a table; a notice names the format of another tool.
 
     Args:
         path: the file, or a table in memory.

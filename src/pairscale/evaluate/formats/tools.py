@@ -201,6 +201,9 @@ def _reply_of_object(value: Mapping[str, Any]) -> Reply:
     generations = value.get("generations")  # of LangChain: a list for each prompt
     if isinstance(generations, list) and generations:
         return words_of(generations[0]), None
+    failure = error_of(value.get("error"))
+    if failure is not None:
+        return "", failure
     answers = [value[name] for name in _ANSWER_KEYS if name in value]
     return reply_in(answers[0]) if len(answers) == 1 else (as_words(value), None)
 
@@ -282,7 +285,7 @@ def _without_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
     return [{name: parsed(value) for name, value in row.items()} for row in rows]
 
 
-# Chat messages and batches
+# Chat messages
 
 
 def is_chat(row: Row) -> bool:
@@ -315,18 +318,6 @@ def _chat(rows: Sequence[Row], path: str) -> Iterator[Row]:
         )
 
 
-def _batch(rows: Sequence[Row], path: str) -> Iterator[Row]:  # noqa: ARG001
-    for row in rows:
-        failure = error_of(first_of(row, "error", "result.error"))
-        ended = first_of(row, "result.type") or "succeeded"
-        status = first_of(row, "response.status_code") or 200
-        if failure is None and ended != "succeeded":
-            failure = f"the request {ended}"
-        elif failure is None and status != 200:
-            failure = f"status {status}: {as_words(picked(row, 'response.body'))[:300]}"
-        yield {**row, "failure": failure}
-
-
 # Exports of tools
 
 
@@ -337,15 +328,15 @@ def _promptfoo(rows: Sequence[Row], path: str) -> Iterator[Row]:  # noqa: ARG001
     many_prompts = len(set(prompts)) > 1
     many_providers = len(set(providers)) > 1
     for row, prompt, provider in zip(rows, prompts, providers, strict=True):
-        names = [provider] if many_providers or not many_prompts else []
+        names = []
+        if many_providers or not many_prompts:
+            names.append(provider)
         if many_prompts:
             names.append(prompt)
         failure = picked(row, "response.error")
         if not picked(row, "response.output"):  # elsewhere, the row's error is an assertion that was not met
             failure = failure or row.get("error")
-        variables = row["vars"]
-        task = variables if len(variables) == 1 else as_words(variables)
-        yield {**row, "variant": " / ".join(names), "failure": failure, "task": task}
+        yield {**row, "variant": " / ".join(names), "failure": failure, "task": as_words(row["vars"])}
 
 
 def _langsmith(rows: Sequence[Row], path: str) -> Iterator[Row]:  # noqa: ARG001
@@ -426,26 +417,21 @@ def read_inspect_archive(path: Path) -> dict[str, Any]:
 
 _CALLS = {"", "llm", "chat", "text_completion", "generate_content"}
 _TASK_IDS = ("ag2.eval.task_id", "eval.task_id", "task_id", "task.id")
-_TRACE_IDS = ("context.trace_id", "trace_id", "traceId")
 _SPAN = {
-    "trace": _TRACE_IDS,
+    "trace": ("context.trace_id", "trace_id", "traceId"),
     "id": ("context.span_id", "span_id", "spanId"),
     "parent": ("parent_id", "parentSpanId"),
     "end": ("end_time", "end_ns", "endTimeUnixNano"),
-    "kind": ("attributes.ag2.span.type", "attributes.openinference.span.kind", "attributes.gen_ai.operation.name"),
-    "input": (
-        "attributes.gen_ai.input.messages", "attributes.llm.input_messages", "attributes.gen_ai.prompt",
-        "attributes.input.value",
-    ),
-    "output": (
-        "attributes.gen_ai.output.messages", "attributes.llm.output_messages", "attributes.gen_ai.completion",
-        "attributes.output.value",
-    ),
     "code": ("status.status_code", "status.code", "status", "status_code"),
     "message": ("status.description", "status.message", "description", "status_message"),
-    "attributes": ("attributes",),
-}  # fmt: skip
+}
 """By our name, where a span of any dialect says it."""
+_ATTRIBUTES = {
+    "kind": ("ag2.span.type", "openinference.span.kind", "gen_ai.operation.name"),
+    "input": ("gen_ai.input.messages", "input.value"),
+    "output": ("gen_ai.output.messages", "output.value"),
+}
+"""By our name, the attributes that say it."""
 
 
 def _otlp(rows: Sequence[Row], path: str) -> Iterator[Row]:
@@ -466,37 +452,56 @@ def _ag2(rows: Sequence[Row], path: str) -> Iterator[Row]:
     for row in rows:
         trace: Row = {"error": "the trace has no spans"}
         if row["spans"]:
-            (told,) = _traces([{**span, "trace_id": row["trace_id"]} for span in row["spans"]], path)
-            trace = told["trace"]
+            (whole,) = _traces([{**span, "trace_id": row["trace_id"]} for span in row["spans"]], path)
+            trace = whole["trace"]
         yield {**row, **(row.get("metadata") or {}), "trace": trace}
 
 
 def _is_span(row: Row) -> bool:
-    has_attributes = any(name.startswith("attributes") for name in row)
-    return "name" in row and has_attributes and first_of(_nested(row), *_TRACE_IDS) is not None
+    return "name" in row and bool(_attributes(row)) and _first(row, _SPAN["trace"]) is not None
+
+
+def _attributes(row: Row) -> Row:
+    """The attributes of a span; in tables of Phoenix, each is a column."""
+    held = row.get("attributes")
+    if isinstance(held, Mapping):
+        return held
+    start = "attributes."
+    return {name.removeprefix(start): value for name, value in row.items() if name.startswith(start)}
+
+
+def _first(row: Row, names: Sequence[str]) -> Any:
+    """What a row says under the first of these names, or at the path of that name; None without any."""
+    values = (row[name] if name in row else picked(row, name) for name in names)
+    return next((value for value in values if not is_missing(value)), None)
+
+
+def _span(row: Row) -> dict[str, Any]:
+    """A span of any dialect under our names."""
+    attributes = _attributes(row)
+    span = {ours: _first(row, names) for ours, names in _SPAN.items()}
+    span |= {ours: parsed(_first(attributes, names)) for ours, names in _ATTRIBUTES.items()}
+    code = str(span["code"]).upper()
+    failed = code.endswith("ERROR") or code == "2"
+    span["error"] = (span["message"] or "the span has the status ERROR") if failed else None
+    if reply_in(span["output"])[0] is None:
+        span["output"] = None
+    return {**span, "attributes": attributes}
 
 
 def _traces(rows: Sequence[Row], path: str) -> Iterator[Row]:
     """One row for each trace: its attributes, and under ``trace`` what its spans say together."""
-    traces: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        nested = _nested(row)
-        span = {ours: parsed(first_of(nested, *paths)) for ours, paths in _SPAN.items()}
-        code = str(span["code"]).upper()
-        span["error"] = None
-        if code.endswith("ERROR") or code == "2":
-            span["error"] = span["message"] or "the span has the status ERROR"
-        if reply_in(span["output"])[0] is None:
-            span["output"] = None
-        traces.setdefault(str(span["trace"]), []).append(span)
-    spans = [span for trace in traces.values() for span in trace]
+    spans = [_span(row) for row in rows]
     if all(span["output"] is None and span["error"] is None for span in spans):
         raise FileFormatError(
             f"{path} has {len(spans):,} spans, and none says what was answered: pairscale reads the attributes of "
             "OpenTelemetry (gen_ai.output.messages) and OpenInference (output.value); turn on the recording of contents"
         )
-    for trace_id, trace in traces.items():
-        yield _trace(trace_id, sorted(trace, key=lambda span: str(span["end"])))
+    traces: dict[str, list[Row]] = {}
+    for span in sorted(spans, key=lambda span: str(span["end"])):
+        traces.setdefault(str(span["trace"]), []).append(span)
+    for trace_id in dict.fromkeys(str(span["trace"]) for span in spans):
+        yield _trace(trace_id, traces[trace_id])
 
 
 def _trace(trace_id: str, spans: Sequence[Row]) -> Row:
@@ -509,31 +514,14 @@ def _trace(trace_id: str, spans: Sequence[Row]) -> Row:
     def said(name: str, *tellers: Row) -> Any:
         return next((span[name] for span in tellers if span[name] is not None), None)
 
-    attributes = {name: value for span in spans for name, value in (span["attributes"] or {}).items()}
+    attributes = {name: value for span in spans for name, value in span["attributes"].items()}
     trace = {
-        "task_id": first_of(attributes, *_TASK_IDS),
+        "task_id": _first(attributes, _TASK_IDS),
         "input": said("input", *root, *calls[:1]),
         "output": said("output", *root, *calls[-1:]),
         "error": said("error", *roots, *calls[-1:]),
     }
     return {**attributes, "trace_id": trace_id, "trace": trace}
-
-
-def _nested(flat: Row) -> dict[str, Any]:
-    """Values with dotted names as objects, and as lists where the names are numbers."""
-    tree: dict[str, Any] = {}
-    for name, value in flat.items():
-        head, dot, rest = name.partition(".")
-        if not dot:
-            tree.setdefault(head, value)
-        elif isinstance(inner := tree.setdefault(head, {}), dict):
-            inner[rest] = value
-    for name, value in tree.items():
-        if isinstance(value, Mapping):
-            inner = _nested(value)
-            numbered = inner and all(key.isdecimal() for key in inner)
-            tree[name] = [inner[key] for key in sorted(inner, key=int)] if numbered else inner
-    return tree
 
 
 _OF_TRACE = {
@@ -606,12 +594,6 @@ FORMATS = (
         _having("instruction", "output", "generator"),
         {"input": ("instruction",), "output": ("output",), "error": ("error",), "variant": ("generator",)},
         is_table=True,
-    ),
-    Format(
-        "batch results",
-        _having("custom_id", "result.type|response", "result.type|error"),
-        {"task_id": ("custom_id",), "output": ("result.message", "response.body"), "error": ("failure",)},
-        _batch,
     ),
     Format(
         "chat messages",

@@ -4,13 +4,12 @@ from pairscale.evaluate.inference.cases import score_of
 from pairscale.evaluate.inference.control import ControlledRate, StyleEffect, controlled_rate, length_controlled
 from pairscale.evaluate.inference.corrected import CorrectedWinRate, corrected_win_rate
 from pairscale.evaluate.inference.sequence import RunningSequence
-from pairscale.evaluate.inference.win_rate import Slices, WinRate, slices, win_rate
+from pairscale.evaluate.inference.win_rate import WinRate, slices, win_rate
 
 __all__ = [
     "ControlledRate",
     "CorrectedWinRate",
     "RunningSequence",
-    "Slices",
     "StyleEffect",
     "WinRate",
     "controlled_rate",

@@ -154,10 +154,10 @@ def _with_preferences(frame: pl.DataFrame, what: str) -> pl.DataFrame:
     """Cases with a checked column ``preference``; where that is all they have, with the hard verdicts that follow."""
     if "preference" not in frame.columns:
         return frame.with_columns(preference=pl.lit(None, pl.Float64()))
-    given = frame["preference"]
-    numbers = given.cast(pl.Float64, strict=False).fill_nan(None)
+    stated_column = frame["preference"]
+    numbers = stated_column.cast(pl.Float64, strict=False).fill_nan(None)
     wrong = ~numbers.is_between(0, 1).fill_null(value=True)
-    if wrong.any() or given.dtype in {pl.Boolean, pl.String}:
+    if wrong.any() or stated_column.dtype in {pl.Boolean, pl.String}:
         raise TableError(
             f"{what}: column 'preference' must hold numbers from 0 to 1, the probability that B is better; see "
             f"{row_numbers(wrong)} (subtract 1 from a scale of 1 to 2)"

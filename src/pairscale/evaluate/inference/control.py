@@ -85,22 +85,11 @@ class StyleEffect:
         name: the style: ``length``, ``headers``, ``lists``, ``bold`` or a column.
         effect: logits that a difference far above the usual is worth, after shrinking; above 0, more of it wins.
         ci: its interval; None where none would hold.
-        mean_a: the mean of A's answers.
-        mean_b: the mean of B's answers.
-        scale: the usual difference: tanh(difference / scale) is what ``effect`` is multiplied by.
-        overlap: cases in which both answers have nearly the same of it: the difference is at most a quarter of their
-            mean.
-        differing: cases in which they differ at all; without any, nothing is known of the effect.
     """
 
     name: str
     effect: float
     ci: tuple[float, float] | None
-    mean_a: float
-    mean_b: float
-    scale: float
-    overlap: int
-    differing: int
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -114,32 +103,21 @@ class ControlledRate(ReprMixin):
             they are few, it rests on the model.
         notices: what to be careful with.
         effects: what each style is worth, in the order of ``control``.
+        differing: the controlled styles in which some answers differ; without any, ``rate`` is the rate as it is.
         raw_rate: B's win rate in the same cases, as they are.
-        raw_ci: its interval.
         n: cases that it rests on.
-        tasks: tasks that these belong to.
-        missing: answered cases in which a style is not known, left out.
         level: of the intervals.
-        control: the controlled styles.
     """
 
     overlap: int
     raw_rate: float | None
-    raw_ci: tuple[float, float] | None
     n: int
-    tasks: int
-    missing: int
     level: float
-    control: tuple[str, ...]
     rate: float | None = None
     ci: tuple[float, float] | None = None
     notices: tuple[str, ...] = ()
     effects: tuple[StyleEffect, ...] = ()
-
-    @property
-    def differing(self) -> tuple[str, ...]:
-        """The controlled styles in which some answers differ; without any, ``rate`` is the rate as it is."""
-        return tuple(effect.name for effect in self.effects if effect.differing)
+    differing: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.rate is None or not self.differing:
@@ -203,29 +181,25 @@ def controlled_rate(cases: Table, control: str | Sequence[str] = ("length",), *,
     frame = used_cases(read_cases(cases), "half")
     columns = [f"{name}_{side}" for side in "ab" for name in names]
     require_columns(frame, columns, "cases")
-    known = frame.with_columns(_numbers(frame[column]) for column in columns).drop_nulls(columns)
-    a, b = np.hsplit(known.select(columns).to_numpy(), 2)
+    measured = frame.with_columns(_numbers(frame[column]) for column in columns).drop_nulls(columns)
+    a, b = np.hsplit(measured.select(columns).to_numpy(), 2)
     near = np.abs(b - a) <= _NEAR * (np.abs(a) + np.abs(b)) / 2
-    scores = by_task(known)
-    found = ControlledRate(
+    scores = by_task(measured)
+    controlled = ControlledRate(
         overlap=int(near.all(axis=1).sum()),
         raw_rate=scores.mean,
-        raw_ci=rate_ends(scores, level) if scores.n else None,
         n=scores.n,
-        tasks=scores.tasks,
-        missing=frame.height - known.height,
         level=level,
-        control=names,
     )
     if scores.n < _LEAST:
         few = f"{plural(scores.n, 'answered case')} with all measures are too few; it takes {_LEAST}"
-        return replace(found, notices=(f"no rate at equal {_and(names)}: {few}",))
+        return replace(controlled, notices=(f"no rate at equal {_and(names)}: {few}",))
     scale = scales_of(a, b)
     x = np.tanh((b - a) / scale)
     quantile = normal_quantile(level)
     notices = []
     if scores.repeated:
-        differences = pl.DataFrame(x, schema=list(names)).with_columns(known["task_id"])
+        differences = pl.DataFrame(x, schema=list(names)).with_columns(measured["task_id"])
         x = differences.group_by("task_id", maintain_order=True).mean().drop("task_id").to_numpy()
         quantile = student_quantile(level, scores.tasks - 1)
         tasks = plural(scores.tasks, "task")
@@ -234,29 +208,19 @@ def controlled_rate(cases: Table, control: str | Sequence[str] = ("length",), *,
     estimate, se = fit_penalised(x, scores.means, penalties)
     low = estimate - quantile * se
     high = estimate + quantile * se
-    effects = tuple(
-        StyleEffect(
-            name,
-            float(estimate[at + 1]),
-            (float(low[at + 1]), float(high[at + 1])),
-            float(a[:, at].mean()),
-            float(b[:, at].mean()),
-            float(scale[at]),
-            int(near[:, at].sum()),
-            int((a[:, at] != b[:, at]).sum()),
-        )
-        for at, name in enumerate(names)
-    )
-    found = replace(found, effects=effects)
-    if not found.differing:
+    ends = zip(low[1:].tolist(), high[1:].tolist(), strict=True)
+    effects = [StyleEffect(*one) for one in zip(names, estimate[1:].tolist(), ends, strict=True)]
+    differing = tuple(name for name, differs in zip(names, (a != b).any(axis=0), strict=True) if differs)
+    controlled = replace(controlled, effects=tuple(effects), differing=differing)
+    if not differing:
         nothing = f"no answers differ in {_and(names)}, so there is nothing to control for"
-        return replace(found, notices=(nothing,), rate=found.raw_rate, ci=found.raw_ci)
-    if found.overlap < max(_FEW, _FEW_SHARE * found.n):
-        what = _and(found.differing)
-        few = f"only {found.overlap:,} of {found.n:,} cases have answers of nearly equal {what}"
+        return replace(controlled, notices=(nothing,), rate=controlled.raw_rate, ci=rate_ends(scores, level))
+    if controlled.overlap < max(_FEW, _FEW_SHARE * controlled.n):
+        what = _and(differing)
+        few = f"only {controlled.overlap:,} of {controlled.n:,} cases have answers of nearly equal {what}"
         notices.append(f"{few}: the rate at equal {what} is mostly a guess; {_HAVE} {what}")
-    ends = (_chance(low[0]), _chance(high[0]))
-    return replace(found, rate=_chance(estimate[0]), ci=ends, notices=tuple(notices))
+    interval = (_chance(low[0]), _chance(high[0]))
+    return replace(controlled, rate=_chance(estimate[0]), ci=interval, notices=tuple(notices))
 
 
 def fit_penalised(x: Floats, y: Floats, penalties: tuple[Penalty, ...]) -> tuple[Floats, Floats]:
@@ -269,38 +233,13 @@ def fit_penalised(x: Floats, y: Floats, penalties: tuple[Penalty, ...]) -> tuple
         y: scores between 0 and 1.
         penalties: one per column of ``x``.
     """
-    n, k = x.shape
-    design = np.column_stack([np.ones(n), x])
-    state = _solved(design, y, penalties)
-    # Scores between 0 and 1 vary less than wins and losses with the same chance do.
-    share = 1.0
-    if ((y > 0) & (y < 1)).any():
-        chances = state.p * (1 - state.p)
-        dispersion = float(((y - state.p) ** 2).sum() / max(chances.sum(), _CLOSE)) * n / max(1, n - k - 1)
-        share = min(1.0, dispersion)
-    inverse = np.linalg.inv(state.curvature)
-    variance = np.diag(inverse @ state.information @ inverse) * share
-    spread = np.array([0.0, *(one.spread for one in penalties)])
-    hidden = ((inverse * (state.pull * spread)[None, :]) ** 2).sum(axis=1)
-    return state.theta, np.sqrt(variance + hidden)
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    """The maximum: coefficients, chances, information of the cases, and curvature and pull with the penalties."""
-
-    theta: Floats
-    p: Floats
-    information: Floats
-    curvature: Floats
-    pull: Floats
-
-
-def _solved(design: Floats, y: Floats, penalties: tuple[Penalty, ...]) -> _State:
     from scipy.special import expit
 
+    n, k = x.shape
+    design = np.column_stack([np.ones(n), x])
     centre = np.array([0.0, *(one.centre for one in penalties)])
-    above, below = (np.array([0.0, *(getattr(one, side) ** -2 for one in penalties)]) for side in ("above", "below"))
+    above = np.array([0.0, *(one.above**-2 for one in penalties)])
+    below = np.array([0.0, *(one.below**-2 for one in penalties)])
     theta = centre.copy()
     for _ in range(_STEPS):
         p, at_zero = expit(design @ theta), float(expit(theta[0]))
@@ -314,7 +253,16 @@ def _solved(design: Floats, y: Floats, penalties: tuple[Penalty, ...]) -> _State
         theta = theta + step * min(1.0, _FARTHEST_STEP / max(float(np.abs(step).max()), _CLOSE))
         if np.abs(step).max() < _CLOSE:
             break
-    return _State(theta, p, information, curvature, pull)
+    # Scores between 0 and 1 vary less than wins and losses with the same chance do.
+    share = 1.0
+    if ((y > 0) & (y < 1)).any():
+        dispersion = float(((y - p) ** 2).sum() / max((p * (1 - p)).sum(), _CLOSE)) * n / max(1, n - k - 1)
+        share = min(1.0, dispersion)
+    inverse = np.linalg.inv(curvature)
+    variance = np.diag(inverse @ information @ inverse) * share
+    spread = np.array([0.0, *(one.spread for one in penalties)])
+    hidden = ((inverse * (pull * spread)[None, :]) ** 2).sum(axis=1)
+    return theta, np.sqrt(variance + hidden)
 
 
 def _numbers(column: pl.Series) -> pl.Series:

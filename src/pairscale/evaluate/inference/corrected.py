@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
 
 _IMAGINED = 0.25  # of a task on which model and people disagree, each way
-_WORTHWHILE = 1.1  # times the labels that people gave: below, the model is said not to help
+_WORTHWHILE = 1.1  # times the labels that people gave: below, the model does not help
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def corrected_win_rate(
     if both.is_empty() and model.height and human.height:
         raise InputError("model_cases and human_cases have no task in common; check the column 'task_id' of both")
     rest = model.join(human, on="task_id", how="anti")["score"].to_numpy()
-    found = CorrectedWinRate(
+    corrected = CorrectedWinRate(
         level,
         model_rate=float(model["score"].to_numpy().mean()) if model.height else None,
         unlabelled=len(rest),
@@ -113,10 +113,10 @@ def corrected_win_rate(
     )
     if both.is_empty():
         why = f"no corrected win rate: there is no {'label' if model.height else 'verdict of the model'}"
-        return replace(found, notices=(why,))
+        return replace(corrected, notices=(why,))
     people = both["score"].to_numpy()
     judged = both["score_model"].to_numpy()
-    by_grades = "people" in found.graded
+    by_grades = "people" in corrected.graded
     rate, weight, size, ci, worth = correct(people, judged, rest, level, graded=by_grades)
     n = len(people)
     mean = float(people.mean())
@@ -128,10 +128,10 @@ def corrected_win_rate(
                 "rate is that of the labels alone; label more tasks, or find a model that agrees better with people"
             )
         )
-    if found.unmatched:
-        notices.append(f"{found.unmatched} labelled tasks have no verdict of the model and were left out")
+    if corrected.unmatched:
+        notices.append(f"{corrected.unmatched} labelled tasks have no verdict of the model and were left out")
     return replace(
-        found,
+        corrected,
         rate=rate,
         ci=ci,
         human_rate=mean,
@@ -179,7 +179,7 @@ def correct(
 
 
 def _limits(rate: float, people: Floats, size: float, level: float, *, graded: bool) -> tuple[float, float]:
-    """Both ends for a rate of labels that spread as these do, as if there were so many of them."""
+    """Both ends for a rate of labels that spread as these do, as if there were ``size`` of them."""
     mean, variance, n = people.mean(), people.var(), len(people)
     if not graded:
         halves = min(float(half_share(mean, variance)), 1 - abs(2 * rate - 1))

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
-import polars as pl
-
 from pairscale.core.comparisons import Outcome
 from pairscale.core.options import require_choice
 
@@ -26,9 +24,8 @@ WAY_WORDS: dict[Failures, str] = {
     "shown": "the judge decides, who is shown “(no answer)”",
     "excluded": "cases with a failure are left out",
 }
-"""The ways to count in words, behind "if"."""
+"""What each way to count does, behind "if"."""
 
-_GRADED = ("preference", "probability")
 _LOSS: dict[str, tuple[Outcome, str | None]] = {
     "a": (Outcome.WIN, "b"),
     "b": (Outcome.WIN, "a"),
@@ -95,29 +92,6 @@ def count_failure(
     if failed is None or failures == "shown":
         return outcome, winner
     return _LOSS[failed] if failures == "loss" else (Outcome.ERROR, None)
-
-
-def count_failures(cases: pl.DataFrame, failures: Failures) -> pl.DataFrame:
-    """Cases as they count in another way, by their column ``failed``; ``shown`` leaves them as they are.
-
-    Args:
-        cases: ``outcome winner failed`` and any other columns; the winner of a tie is null. Where a variant failed,
-            there is no graded ``preference`` any more.
-        failures: the way to count.
-    """
-    if failures == "shown" or cases["failed"].null_count() == cases.height:
-        return cases
-    kinds = {name: count_failure(name, Outcome.ERROR, None, failures) for name in _LOSS}
-    outcomes = {name: str(kind) for name, (kind, _) in kinds.items()}
-    winners = {name: winner if kind is Outcome.WIN else None for name, (kind, winner) in kinds.items()}
-    failed = pl.col("failed")
-
-    def recounted(column: str, values: Mapping[str, str | None]) -> pl.Expr:
-        new = failed.replace_strict(dict(values), default=None, return_dtype=pl.String())
-        return pl.when(failed.is_null()).then(pl.col(column)).otherwise(new).alias(column)
-
-    graded = [pl.when(failed.is_null()).then(pl.col(name)).alias(name) for name in _GRADED if name in cases.columns]
-    return cases.with_columns(recounted("outcome", outcomes), recounted("winner", winners), *graded)
 
 
 def agreed_better(better: Mapping[Failures, str | None], asked: Failures) -> str | None:

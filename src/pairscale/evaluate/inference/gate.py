@@ -26,6 +26,7 @@ them; ``worse`` has to hold in the way that was asked for.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 from collections.abc import Callable, Collection, Mapping
@@ -34,11 +35,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from pairscale.core.options import require_level, require_number, require_probability
+from pairscale.core.options import require_number
 from pairscale.evaluate.inference.cases import Scores
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.inference.score import careful_limits, rate_ends
-from pairscale.evaluate.inference.sequence import RunningScores, portfolio
+from pairscale.evaluate.inference.sequence import RunningScores, bound_between, capital_of_bets, portfolio
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -309,24 +310,22 @@ def tasks_to_fail(margin: float, *, level: float = 0.95, fixed: bool = False) ->
     return next(n for n in itertools.count(1) if is_shown(n))
 
 
-def cases_to_decide(
-    margin: float, *, level: float = 0.95, ties: float = 0.0, fixed: bool = False, most: int = _LARGEST
-) -> int | None:
+def cases_to_decide(margin: float, *, level: float = 0.95, ties: float = 0.0, fixed: bool = False) -> int | None:
     """About how many cases show ``not-worse`` four times out of five, if B is as good as A.
 
     Args:
         margin: how far B's win rate may lie below ½.
         level: the chance that a bound is true.
         ties: share of the cases without a winner.
-        fixed: by one look after so many cases, instead of the confidence sequence.
-        most: cases; None when so many are not enough.
+        fixed: by one look after all of them, instead of the confidence sequence.
+
+    Returns:
+        The number; None when ten million are not enough.
 
     Example:
         >>> cases_to_decide(0.1), cases_to_decide(0.1, fixed=True), cases_to_decide(0.1, ties=0.5)
         (268, 162, 129)
     """
-    margin, level, ties = require_margin(margin), require_level(level), require_probability(ties, "ties")
-
     below = _BELOW_FIXED if fixed else _BELOW
 
     def enough(n: int) -> bool:
@@ -341,13 +340,9 @@ def cases_to_decide(
         capital = log_capital_above(0.5 - margin, margin, np.array([0.0, 0.5, 1.0]), counts)
         return bool(capital[0] >= -math.log(1 - level))
 
-    if margin == 0 or not enough(most):
+    if margin == 0 or not enough(_LARGEST):
         return None
-    low, high = 0, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return bisect.bisect_left(range(_LARGEST), True, lo=1, key=enough)
 
 
 # Bounds that stay true however often one looks, for a question that has a side and a smallest difference that matters.
@@ -362,8 +357,6 @@ def cases_to_decide(
 # The capital falls as m rises, for each of these bets and every score, so that the m that are not ruled out are those
 # above one lower bound. Upper bounds are lower bounds of the scores turned round.
 
-_HALVINGS = 30  # to 1e-9
-_EDGE = 1e-9
 _TARGETS = ((1.0, 0.4), (2.0, 0.2))  # multiples of the margin, and the share of the capital that bets on them
 
 
@@ -388,10 +381,7 @@ def log_capital_above(mean: float, margin: float, values: Floats, counts: Floats
         rates = np.append(rates, [rate for rate, _ in targets])
         rest = 1 - sum(share for _, share in targets)
         shares = np.append(shares * rest, [share for _, share in targets])
-    gains = np.log(np.outer(values, rates / mean) + np.outer(1 - values, (1 - rates) / (1 - mean)))
-    total = counts @ gains
-    most = total.max(axis=1)
-    return np.asarray(most + np.log(np.exp(total - most[:, None]) @ shares))
+    return capital_of_bets(mean, rates, shares, values, counts)
 
 
 def log_capital_below(mean: float, margin: float, values: Floats, counts: Floats) -> Floats:
@@ -408,14 +398,10 @@ def lower_bound(values: Floats, counts: Floats, margin: float, level: float) -> 
         margin: the difference that matters.
         level: the chance.
     """
-    outer, inner = 0.0, float(counts @ values / counts.sum())
-    for _ in range(_HALVINGS):
-        middle = (outer + inner) / 2
-        if middle < _EDGE or middle > 1 - _EDGE:
-            break
-        ruled_out = log_capital_above(middle, margin, values, counts[None, :])[0] >= -math.log(1 - level)
-        outer, inner = (middle, inner) if ruled_out else (outer, middle)
-    return outer
+    bar = -math.log(1 - level)
+    mean = float(counts @ values / counts.sum())
+    table = counts[None, :]
+    return bound_between(mean, 0.0, lambda m: bool(log_capital_above(m, margin, values, table)[0] >= bar))
 
 
 def upper_bound(values: Floats, counts: Floats, margin: float, level: float) -> float:

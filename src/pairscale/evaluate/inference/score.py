@@ -119,16 +119,16 @@ def graded_limits(
         skew: the skewness of the mean; None where it is not known.
     """
     most = rate * (1 - rate)
-    known = (variance > NO_SPREAD) & (most > 0) & (units > 1)
+    vary = (variance > NO_SPREAD) & (most > 0) & (units > 1)
     seen = ((units - 1) * variance + IMAGINED * most) / (units - 1 + IMAGINED)
-    share = np.where(known, np.minimum(1.0, seen / np.where(known, most, 1.0)), 1.0)
+    share = np.where(vary, np.minimum(1.0, seen / np.where(vary, most, 1.0)), 1.0)
     charge = (normal_quantile(level) / student_quantile(level, units - 1)) ** 2 if units > 1 else 1.0
-    worth = np.where(known, size * charge, size) / share
+    worth = np.where(vary, size * charge, size) / share
     z = normal_quantile(level)
     excess = np.zeros_like(rate)
     if skew is not None:
-        of_wins = (1 - 2 * rate) / np.sqrt(np.where(known, most, 1.0) * size / share)
-        excess = np.where(known, (skew - of_wins) * (2 * z * z + 1) / 6, 0.0)
+        of_wins = (1 - 2 * rate) / np.sqrt(np.where(vary, most, 1.0) * size / share)
+        excess = np.where(vary, (skew - of_wins) * (2 * z * z + 1) / 6, 0.0)
     ends = []
     for side in (-1, 1):
         z2 = (z + np.maximum(side * excess, 0)) ** 2

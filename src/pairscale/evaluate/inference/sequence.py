@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -53,26 +54,50 @@ def portfolio(n: int) -> tuple[Floats, Floats]:
     """The bets that stand for the density after n scores: each q, and the share of the first capital on it.
 
     They are the nodes of Gauss and Chebyshev (of the second kind). The capital is a polynomial in q with a peak that is
-    1 / √n wide; so many nodes integrate it to the accuracy of the computer. And any set of bets is a fair one.
+    1 / √n wide; this number of nodes integrates it to the accuracy of the computer. And any set of bets is a fair one.
     """
     return _portfolio(2 ** math.ceil(math.log2(4 * math.sqrt(n) + 16)))
 
 
-def log_capital(mean: Floats, values: Floats, counts: Floats) -> Floats:
-    """The logarithm of the capital won against each of several means.
+def capital_of_bets(mean: float, rates: Floats, shares: Floats, values: Floats, counts: Floats) -> Floats:
+    """The logarithm of the capital won against a mean by bets that each believe in a rate.
 
     Args:
-        mean: the means that are doubted, each between 0 and 1 exclusively.
+        mean: the mean that is doubted, between 0 and 1 exclusively.
+        rates: what the bets believe in.
+        shares: of the first capital, on each bet.
         values: the scores that occur.
-        counts: how often each did: one row per mean, one column per value.
+        counts: how often each did: a row for each series of scores, a column for each value.
     """
-    q, shares = portfolio(int(counts.sum(axis=1).max()))
-    up, down = 1 / mean[:, None], 1 / (1 - mean[:, None])
-    total = np.zeros((len(mean), len(q)))
-    for value, count in zip(values, counts.T, strict=True):
-        total += count[:, None] * np.log(q * (value * up) + (1 - q) * ((1 - value) * down))
+    gains = np.log(np.outer(values, rates / mean) + np.outer(1 - values, (1 - rates) / (1 - mean)))
+    total = counts @ gains
     most = total.max(axis=1)
     return np.asarray(most + np.log(np.exp(total - most[:, None]) @ shares))
+
+
+def log_capital(mean: float, values: Floats, counts: Floats) -> Floats:
+    """The logarithm of the capital won by betting on all rates; see :func:`capital_of_bets`."""
+    return capital_of_bets(mean, *portfolio(int(counts.sum(axis=1).max())), values, counts)
+
+
+def bound_between(mean: float, end: float, ruled_out: Callable[[float], bool]) -> float:
+    """Where means begin to be ruled out on the way from the mean score to this end; the end where none is.
+
+    Args:
+        mean: of the scores, which is not ruled out.
+        end: 0 or 1.
+        ruled_out: whether a mean is; once one is, all behind it are.
+    """
+    inner, outer = mean, end
+    for _ in range(_HALVINGS):
+        middle = (inner + outer) / 2
+        if not _EDGE <= middle <= 1 - _EDGE:  # there, a bet would win without limit
+            break
+        if ruled_out(middle):
+            outer = middle
+        else:
+            inner = middle
+    return outer
 
 
 def split_scores(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
@@ -91,34 +116,30 @@ def split_scores(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
     return np.arange(_GRID + 1) / _GRID, counts @ shares
 
 
-def _limits(values: Floats, counts: Floats, level: float) -> tuple[Floats, Floats]:
-    """The ends after each of several looks, a row of counts each."""
-    mean, bar = counts @ values / counts.sum(axis=1), -math.log(1 - level)
-    limits = []
-    for end in (0.0, 1.0):
-        inner, outer = mean.copy(), np.full_like(mean, end)
-        for _ in range(_HALVINGS):
-            # Never the end itself, where a bet would win without limit.
-            middle = np.clip((inner + outer) / 2, _EDGE, 1 - _EDGE)
-            within = log_capital(middle, values, counts) < bar
-            inner, outer = np.where(within, middle, inner), np.where(within, outer, middle)
-        limits.append(np.where(mean == end, end, outer))
-    return limits[0], limits[1]
+def _limit(values: Floats, counts: Floats, level: float, end: float) -> float:
+    """One end of the interval: 0 for the lower, 1 for the upper one."""
+    bar = -math.log(1 - level)
+    mean = float(counts[0] @ values / counts.sum())
+    return bound_between(mean, end, lambda doubted: bool(log_capital(doubted, values, counts)[0] >= bar))
 
 
 def last_limits(scores: Floats, level: float) -> tuple[float, float]:
     """The ends after the last of several scores."""
     values, times = np.unique(scores, return_counts=True)
-    counts = times[None, :].astype(np.float64)
-    lower, upper = _limits(*(split_scores(values, counts) if len(values) > _GRID else (values, counts)), level)
-    return float(lower[0]), float(upper[0])
+    table = few_scores(values, times[None, :].astype(np.float64))
+    return _limit(*table, level, 0.0), _limit(*table, level, 1.0)
+
+
+def few_scores(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
+    """Scores as they are, or where there are many different ones, on the grid."""
+    return split_scores(values, counts) if len(values) > _GRID else (values, counts)
 
 
 class RunningScores:
     """Scores as they come, counted by their value.
 
     Attributes:
-        level: the chance that what is said of their mean holds at all times together.
+        level: the chance that the statements on their mean hold at all times together.
         n: scores so far.
         bar: the logarithm of the capital at which a mean is ruled out.
     """
@@ -164,12 +185,11 @@ class RunningSequence(RunningScores):
         (0.526, 1.0, True)
     """
 
-    __slots__ = ("_limits", "better")
+    __slots__ = ("better",)
 
     def __init__(self, level: float = 0.95) -> None:
         super().__init__(level)
         self.better: str | None = None
-        self._limits: tuple[float, float] | None = (0.0, 1.0)
 
     def update(self, score: float) -> None:
         """Take in one score.
@@ -179,8 +199,7 @@ class RunningSequence(RunningScores):
                 task, their mean.
         """
         self.add(score)
-        self._limits = None
-        if self.better is None and log_capital(np.array([0.5]), *self._table())[0] >= self.bar:
+        if self.better is None and log_capital(0.5, *few_scores(*self.counted()))[0] >= self.bar:
             self.better = "b" if self.mean > 0.5 else "a"
 
     @property
@@ -191,22 +210,15 @@ class RunningSequence(RunningScores):
     @property
     def lower(self) -> float:
         """The lower end now."""
-        return self._ends()[0]
+        return self._end(0.0)
 
     @property
     def upper(self) -> float:
         """The upper end now."""
-        return self._ends()[1]
+        return self._end(1.0)
 
-    def _table(self) -> tuple[Floats, Floats]:
-        values, counts = self.counted()
-        return split_scores(values, counts) if len(values) > _GRID else (values, counts)
-
-    def _ends(self) -> tuple[float, float]:
-        if self._limits is None:
-            lower, upper = _limits(*self._table(), self.level)
-            self._limits = float(lower[0]), float(upper[0])
-        return self._limits
+    def _end(self, end: float) -> float:
+        return _limit(*few_scores(*self.counted()), self.level, end) if self.n else end
 
     def __repr__(self) -> str:
         state = f"{self.better.upper()} is better" if self.better else "undecided"

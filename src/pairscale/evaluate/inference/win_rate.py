@@ -52,7 +52,6 @@ class WinRate(ReprMixin):
         interval: how it was made: ``wilson`` (the score interval, which is Wilson's when there are no ties) or
             ``betting``.
         used: the outcomes that count.
-        effective_n: how many independent cases the n are taken for: the number of tasks.
         notices: what to be careful with.
         graded: whether graded preferences were averaged; otherwise the rate is that of hard verdicts.
         standard_error: of the rate: the standard deviation of the tasks' scores (by their number less 1) over the root
@@ -73,7 +72,6 @@ class WinRate(ReprMixin):
     level: float
     interval: str
     used: tuple[str, ...]
-    effective_n: float
     notices: tuple[str, ...]
     graded: bool = False
     standard_error: float | None = None
@@ -136,7 +134,7 @@ def win_rate(
     graded = graded and ties != "excluded"
     frame = read_cases(cases, graded=graded)
     used = used_cases(frame, ties)
-    known = graded_count(used) if graded else 0
+    n_graded = graded_count(used) if graded else 0
     scores = by_task(used)
     ci = None
     if scores.n:
@@ -147,9 +145,9 @@ def win_rate(
         notices.append(f"no win rate: {why}")
     elif scores.repeated:
         notices.append(f"{scores.n} cases of {plural(scores.tasks, 'task')}: every task counts once, by their mean")
-    if 0 < known < scores.n:
-        notices.append(f"{scores.n - known:,} of {scores.n:,} cases are not graded; they count as 1, ½ or 0")
-    if known and scores.tasks < FEW_GRADED and interval != "betting":
+    if 0 < n_graded < scores.n:
+        notices.append(f"{scores.n - n_graded:,} of {scores.n:,} cases are not graded; they count as 1, ½ or 0")
+    if n_graded and scores.tasks < FEW_GRADED and interval != "betting":
         notices.append(few_graded(scores.tasks))
     return WinRate(
         "b",
@@ -161,9 +159,8 @@ def win_rate(
         level=level,
         interval=interval,
         used=USED[ties],
-        effective_n=float(scores.tasks),
         notices=tuple(notices),
-        graded=known > 0,
+        graded=n_graded > 0,
         standard_error=math.sqrt(scores.variance / scores.tasks) if scores.tasks > 1 else None,
     )
 
@@ -183,56 +180,23 @@ _COUNTS = ("wins", "losses", "ties", "flips", "abstentions", "errors", "n", "tas
 _TABLE: dict[str, pl.DataType] = {
     "slice": pl.String(),
     **dict.fromkeys(_COUNTS, pl.Int64()),
-    **dict.fromkeys(("rate", "lower", "upper", "joint_lower", "joint_upper"), pl.Float64()),
+    **dict.fromkeys(("rate", "lower", "upper"), pl.Float64()),
 }
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Slices(ReprMixin, table="table"):
-    """B's win rate in each slice of the cases.
-
-    Attributes:
-        table: one row per slice: ``slice``, the counts of :class:`~pairscale.evaluate.inference.WinRate`, ``rate``, the
-            interval ``lower`` and ``upper`` of this slice alone, and ``joint_lower`` and ``joint_upper``, which hold
-            the rates of all slices at once. Cases without a tag are the slice null.
-        by: the column that it is sliced by.
-        level: of the intervals.
-        interval: how they were made; the joint ones are Bonferroni's.
-        used: the outcomes that count.
-        note: how to read several intervals at once.
-        graded: whether rates are means of graded preferences.
-    """
-
-    table: pl.DataFrame
-    by: str
-    level: float
-    interval: str
-    used: tuple[str, ...]
-    note: str
-    graded: bool = False
-
-    def __str__(self) -> str:
-        return f"B's win rate in {plural(self.table.height, 'slice')} by {self.by}"
-
-
-def slices(
-    cases: Table,
-    by: str = "tags",
-    *,
-    ties: Ties = "half",
-    interval: Interval = "wilson",
-    level: float = 0.95,
-    graded: bool = True,
-) -> Slices:
-    """B's win rate by tag, with intervals. A case with several tags is in several slices.
+def slices(cases: Table, by: str = "tags", *, interval: Interval = "wilson", level: float = 0.95) -> pl.DataFrame:
+    """B's win rate by tag. A case with several tags is in several slices.
 
     Args:
         cases: ``task_id``, ``outcome``, ``winner``, ``preference`` where they are graded, and the column to slice by.
         by: a column of lists (tags) or of single values.
-        ties: ``half``, or ``excluded`` for the decided cases alone.
-        interval: how they are made; see :func:`~pairscale.evaluate.inference.win_rate`.
+        interval: how intervals are made; see :func:`~pairscale.evaluate.inference.win_rate`.
         level: of the intervals.
-        graded: count preferences where cases have them; False for the rates of hard verdicts.
+
+    Returns:
+        One row per slice, the largest first: ``slice``, the counts of a :class:`WinRate`, ``rate``, and ``lower`` and
+        ``upper``, which hold the rates of all slices at once (Bonferroni), so that slices may be picked out by them.
+        Cases without a tag are the slice null.
 
     Raises:
         TableError: when a column is missing.
@@ -245,25 +209,12 @@ def slices(
         each_once = pl.col("_slice").list.unique(maintain_order=True)
         tagged = tagged.with_columns(each_once).explode("_slice", empty_as_null=True)
     tagged = tagged.with_columns(as_text(tagged["_slice"], "cases"))
-    used_cases(frame, ties)
     parts = tagged.partition_by("_slice", maintain_order=True, as_dict=True)
     # Those with a rate share the chance of being wrong; a slice without a usable case has no interval to be wrong.
-    count = sum(not used_cases(part, ties).is_empty() for part in parts.values())
-    joint = 1 - (1 - level) / max(1, count)
+    count = sum(not used_cases(part, "half").is_empty() for part in parts.values())
     rows = []
     for (name,), part in parts.items():
-        alone = win_rate(part, ties=ties, interval=interval, level=level, graded=graded)
-        together = win_rate(part, ties=ties, interval=interval, level=joint, graded=graded)
-        lower, upper = alone.ci or (None, None)
-        joint_lower, joint_upper = together.ci or (None, None)
-        ends = {"lower": lower, "upper": upper, "joint_lower": joint_lower, "joint_upper": joint_upper}
-        rows.append({"slice": name, **asdict(alone), **ends})
-    table = pl.DataFrame(rows, schema=_TABLE).sort("n", "slice", descending=[True, False], nulls_last=True)
-    note = ""
-    if count > 1:
-        chance = 1 - level**count
-        note = (
-            f"{count} slices: if B were as good as A in all of them, at least one interval would miss 1/2 with a "
-            f"chance of up to {chance:.0%}; to pick out slices afterwards, go by joint_lower and joint_upper"
-        )
-    return Slices(table, by, level, interval, USED[ties], note, any(row["graded"] for row in rows))
+        rate = win_rate(part, interval=interval, level=1 - (1 - level) / max(1, count))
+        lower, upper = rate.ci or (None, None)
+        rows.append({"slice": name, **asdict(rate), "lower": lower, "upper": upper})
+    return pl.DataFrame(rows, schema=_TABLE).sort("n", "slice", descending=[True, False], nulls_last=True)

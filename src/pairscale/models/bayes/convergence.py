@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["BLOCK", "by_rank", "rhat_and_ess"]
 
 BLOCK = 2**18
-"""So many numbers are worked on at a time: some arrays of 2 MB, whatever the number of parameters."""
+"""Numbers that are worked on at a time: some arrays of 2 MB, whatever the number of parameters."""
 
 _LEAST_DRAWS = 4
 

@@ -63,7 +63,7 @@ class _Placed(NamedTuple):
     of_t: Floats  # c_t
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Coordinates:
     """A change of variables, from z to the scores and the judge's parameters.
 
@@ -105,10 +105,9 @@ class Coordinates:
 
     def __post_init__(self) -> None:
         row = self.posterior.row
-        object.__setattr__(self, "_y0", {name: self._to_y(name, self.center[row[name]]) for name in self.knee})
-        object.__setattr__(self, "_noise0", self.posterior.link(self.center)[0])
-        plain = [row[name] for name in (self.posterior.noise, "t") if name in row and name not in self.knee]
-        object.__setattr__(self, "_plain", plain)
+        self._y0 = {name: self._to_y(name, self.center[row[name]]) for name in self.knee}
+        self._noise0 = self.posterior.link(self.center)[0]
+        self._plain = [row[name] for name in (self.posterior.noise, "t") if name in row and name not in self.knee]
 
     def to_x(self, z: Floats) -> Floats:
         """From z to the abilities and the judge's parameters."""
@@ -344,10 +343,10 @@ def _mixed(basis: Floats, follow: Floats) -> Floats:
     """
     mix = np.eye(basis.shape[1], follow.shape[1])
     for n in range(basis.shape[1], 0, -1):
-        found = np.linalg.lstsq(basis[:, :n], follow, rcond=None)[0]
-        if found.shape[1] and np.abs(found).max() <= _MOST_MIX:
+        coefficients = np.linalg.lstsq(basis[:, :n], follow, rcond=None)[0]
+        if coefficients.shape[1] and np.abs(coefficients).max() <= _MOST_MIX:
             mix = np.zeros_like(mix)
-            mix[:n] = found
+            mix[:n] = coefficients
             break
     return mix
 

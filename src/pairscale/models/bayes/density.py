@@ -169,9 +169,9 @@ class Density:
         """Fill in the slopes of a block; sums of its log likelihoods (if ``value``), and of what the noise needs."""
         times = self.cells.times[block]
         if isinstance(self.likelihood, Probabilities):
-            found = self.likelihood.terms(np.asarray(eta), noise, block)
-            slope[:] = found.slope
-            return times @ found.value, times @ found.in_noise
+            terms = self.likelihood.terms(np.asarray(eta), noise, block)
+            slope[:] = terms.slope
+            return times @ terms.value, times @ terms.in_noise
         rows = block.stop - block.start
         s = room.s[:rows]
         k = room.k[:rows]
@@ -291,10 +291,10 @@ class Curvature(Precision):
             if self.slope is not None:
                 d = self.slope * d
             d = of_one * (d + v[n:] @ columns)
-            more = counted @ d + v[n:] * prior
+            of_linear = counted @ d + v[n:] * prior
             if self.slope is not None:
                 d = self.slope * d
-            return np.append(self._incidence @ d + self.prior * v[:n], more)
+            return np.append(self._incidence @ d + self.prior * v[:n], of_linear)
 
         scale = 1 / np.append(self.diagonal, self.of_linear()[: size - n])
         operator = LinearOperator((size, size), matvec=product, dtype=np.float64)

@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairscale.core.options import require_int, require_number
-
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -60,15 +58,15 @@ class Diagnostics:
     @property
     def reasons(self) -> tuple[str, ...]:
         """What did not pass, a sentence each; none if everything did."""
-        said = []
+        reasons = []
         if not self.diagnostics_divergences_pass:
             allowed = self.divergences_max_allowed or "none"
-            said.append(f"{self.divergences:,} divergent transitions ({allowed} allowed)")
+            reasons.append(f"{self.divergences:,} divergent transitions ({allowed} allowed)")
         if not self.diagnostics_rhat_pass:
-            said.append(f"largest R-hat {self.max_rhat:.4f} (at most {self.max_rhat_allowed:g} allowed)")
+            reasons.append(f"largest R-hat {self.max_rhat:.4f} (at most {self.max_rhat_allowed:g} allowed)")
         if not self.diagnostics_ess_pass:
-            said.append(f"smallest bulk ESS {self.min_ess_bulk:.0f} (at least {self.ess_bulk_required:g} required)")
-        return tuple(said)
+            reasons.append(f"smallest bulk ESS {self.min_ess_bulk:.0f} (at least {self.ess_bulk_required:g} required)")
+        return tuple(reasons)
 
     def log_columns(self) -> dict[str, Any]:
         """The columns of the round log; a figure that could not be computed is missing there."""
@@ -94,16 +92,10 @@ class DiagnosticsGate:
     max_rhat: float = 1.01
     divergences_max: int = 0
 
-    def __post_init__(self) -> None:
-        require_number(self.ess_bulk_min, "ess_bulk_min", least=0)
-        require_number(self.ess_bulk_min_near_stop, "ess_bulk_min_near_stop", least=0)
-        require_int(self.divergences_max, "divergences_max", least=0)
-        require_number(self.max_rhat, "max_rhat", least=1)
-
     @classmethod
     def for_items(cls, n_items: int) -> DiagnosticsGate:
-        """The gate for so many items."""
-        root = math.sqrt(require_int(n_items, "n_items", least=1))
+        """The gate for this number of items."""
+        root = math.sqrt(n_items)
         return cls(max(400, round(20 * root)), max(1000, round(50 * root)))
 
     def judge(self, *, divergences: int, max_rhat: float, min_ess_bulk: float, near_stop: bool = False) -> Diagnostics:

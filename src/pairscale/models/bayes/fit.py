@@ -26,11 +26,10 @@ from pairscale._version import __version__
 from pairscale.core.arrays import Floats, Ints
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import FitError
-from pairscale.core.notices import notice
+from pairscale.core.notices import TOLD, notice
 from pairscale.core.options import ProgressMode, require_choice, require_number_or
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import times_of
-from pairscale.core.told import TOLD
 from pairscale.models.bayes.density import Density, slope_basis
 from pairscale.models.bayes.diagnostics import Diagnostics, DiagnosticsGate
 from pairscale.models.bayes.model import (
@@ -54,8 +53,7 @@ from pairscale.models.bayes.repeats import (
 from pairscale.models.bayes.sampler import Warm, sampled, sampling_bar, warm_of, warmed_up
 from pairscale.models.bayes.settings import MCMCSettings, Repeats, Variant, require_repeats
 from pairscale.models.reliability import ReliabilityOfDraws, reliability_of_draws
-from pairscale.pairing.edges import linked_groups, numbered
-from pairscale.pairing.table import generator
+from pairscale.pairing.table import generator, linked_groups, numbered
 
 __all__ = ["WEAK_SLOPE", "BTLFit", "FitEvidence", "fit_btl", "fit_btl_laplace", "judge_parameters", "read_evidence"]
 
@@ -89,14 +87,13 @@ class BTLFit(ReprMixin):
         notices: what to be careful with.
         provenance: how to get the same again.
         engine: what made it, for the log.
+        evidence: the answers that it was fitted to.
         n_gradients: how many gradients of the density were computed, for all chains at once.
         error: draws of the scale of the judge's errors, in logits; of probabilities.
-        n_probabilities: how many comparisons have a probability.
-        n_saturated: how many of these are at the limit, where an answer says only "at least this".
+        n_saturated: how many probabilities are at the limit, where an answer says only "at least this".
         judges: ``judge_id n slope lower upper position position_lower position_upper weak``, highest slope first; of
             judges with slopes.
         slopes: draws of the slopes, one column per judge, in the order of ``judges``.
-        evidence: the answers that it was fitted to.
     """
 
     posterior: Posterior
@@ -113,13 +110,12 @@ class BTLFit(ReprMixin):
     notices: tuple[str, ...]
     provenance: Provenance
     engine: str
+    evidence: FitEvidence
     n_gradients: int = 0
     error: Floats | None = None
-    n_probabilities: int = 0
     n_saturated: int = 0
     judges: pl.DataFrame | None = None
     slopes: Floats | None = None
-    evidence: FitEvidence | None = None
     _warm: Warm | None = None
 
     @property
@@ -133,10 +129,7 @@ class BTLFit(ReprMixin):
 
     def reliability(self) -> ReliabilityOfDraws:
         """How reliable the scores are, and without texts that lost or won nearly everything."""
-        evidence = self.evidence
-        if evidence is None:
-            return reliability_of_draws(self.posterior.theta)
-        return reliability_of_draws(self.posterior.theta, evidence.cells, evidence.model)
+        return reliability_of_draws(self.posterior.theta, self.evidence.cells, self.evidence.model)
 
     def __repr__(self) -> str:
         parts = [f"{self.posterior.n_items:,} items", f"{self.n_comparisons:,} comparisons"]
@@ -223,26 +216,16 @@ def fit_btl(
         start = None
     with sampling_bar(settings.iter_warmup + settings.iter_sampling, show=progress) as tick:
         begun = warmed_up(density, start, settings, generator(seed), tick)
-        found = sampled(begun, settings, near_stop, gate, tick)
-    draws = {name: found.draws[:, :, at] for name, at in density.row.items()}
-    epsilon = expit(draws["u"]) if "u" in draws else None
-    b = _mean_position(evidence, draws)
-    theta = found.theta.reshape(-1, len(names))
-    posterior = Posterior(
-        names,
-        theta - theta.mean(axis=1, keepdims=True),
-        None if epsilon is None else epsilon.ravel(),
-        None if b is None else b.ravel(),
-        settings.chains,
-    )
+        sample = sampled(begun, settings, near_stop, gate, tick)
+    draws = {name: sample.draws[:, :, at].ravel() for name, at in density.row.items()}
+    theta = sample.theta.reshape(-1, len(names))
     how = {"warm": begun.warm, "coordinates": "learned" if begun.learned else "unlearned", **asdict(settings)}
-    flat = {name: values.ravel() for name, values in draws.items()}
-    fit = _fit(evidence, posterior, found.diagnostics, flat, "lock-step HMC", how, seed)
+    fit = _fit(evidence, theta, draws, settings.chains, sample.diagnostics, "lock-step HMC", how, seed)
     return replace(
         fit,
         notices=(*fit.notices, *map(notice, begun.fallbacks)),
         n_gradients=begun.sampler.gradients,
-        _warm=found.warm_start(names, evidence.model, begun),
+        _warm=sample.warm_start(names, evidence.model, begun),
     )
 
 
@@ -256,15 +239,10 @@ def _approximated(evidence: FitEvidence, gate: DiagnosticsGate, near_stop: bool,
     size = max(N_DRAWS, 2 * math.ceil(required / 2))
     target = Target(evidence.cells, evidence.model)
     x, draws = draw_around(target, size, generator(seed))
-    theta = x[:, :n]
-    posterior = Posterior(
-        tuple(evidence.names),
-        theta - theta.mean(axis=1, keepdims=True),
-        expit(draws["u"]) if "u" in draws else None,
-        x[:, n].copy() if evidence.model.position else None,
-    )
+    if evidence.model.position:
+        draws["b"] = x[:, n].copy()
     diagnostics = gate.judge(divergences=0, max_rhat=1.0, min_ess_bulk=float(size), near_stop=near_stop)
-    return _fit(evidence, posterior, diagnostics, draws, "laplace", {}, seed)
+    return _fit(evidence, x[:, :n], draws, 1, diagnostics, "laplace", {}, seed)
 
 
 def read_evidence(rows: pl.DataFrame, ids: Sequence[str], model: JudgeParameters, repeats: Repeats) -> FitEvidence:
@@ -293,11 +271,11 @@ def read_evidence(rows: pl.DataFrame, ids: Sequence[str], model: JudgeParameters
     else:
         if "judge_id" in rows.columns:
             settings["judges"] = "slopes"
-            who = rows["judge_id"].unique().sort()
-            if len(who) > 1:
-                judges = who
-                answers = replace(answers, judge=numbered(rows["judge_id"], who))
-                model = replace(model, lapse=False, prior_sd=None, judges=len(who))
+            judge_names = rows["judge_id"].unique().sort()
+            if len(judge_names) > 1:
+                judges = judge_names
+                answers = replace(answers, judge=numbered(rows["judge_id"], judge_names))
+                model = replace(model, lapse=False, prior_sd=None, judges=len(judge_names))
         cells, agreement = count_repeats(answers, model, repeats)
     settings["model_variant"] = next(name for name, has in _VARIANTS.items() if has == (model.lapse, model.position))
     if repeats != "independent":
@@ -343,10 +321,17 @@ def _mean_position(evidence: FitEvidence, draws: Mapping[str, Floats]) -> Floats
 
 
 def _fit(
-    evidence: FitEvidence, posterior: Posterior, diagnostics: Diagnostics, draws: Mapping[str, Floats], method: str,
-    how: Mapping[str, Any], seed: int | None,
+    evidence: FitEvidence, theta: Floats, draws: Mapping[str, Floats], chains: int, diagnostics: Diagnostics,
+    method: str, how: Mapping[str, Any], seed: int | None,
 ) -> BTLFit:  # fmt: skip
-    """The result, from draws of the judge's parameters."""
+    """The result, from draws of the scores and of the judge's parameters."""
+    posterior = Posterior(
+        tuple(evidence.names),
+        theta - theta.mean(axis=1, keepdims=True),
+        expit(draws["u"]) if "u" in draws else None,
+        _mean_position(evidence, draws),
+        chains,
+    )
     model = evidence.model
     cells = evidence.cells
     answers = evidence.answers
@@ -376,29 +361,28 @@ def _fit(
         notices=tuple(notice(text) for text in _warnings(evidence)),
         provenance=Provenance(method, evidence.settings | dict(how), seed, {"comparisons": _digest(cells)}),
         engine=engine,
+        evidence=evidence,
         error=np.exp(draws["s"]) if "s" in draws else None,
-        n_probabilities=evidence.n_probabilities,
         n_saturated=0 if cells.z is None else int(((cells.kind != 0) & (cells.z != 0)).sum()),
         judges=judges,
         slopes=slopes,
-        evidence=evidence,
     )
 
 
 def _warnings(evidence: FitEvidence) -> list[str]:
     """What to be careful with."""
-    said = []
+    warnings = []
     answers = evidence.answers
     missing = len(answers.first) - evidence.n_probabilities
     if evidence.model.probabilities and missing:
-        said.append(
+        warnings.append(
             f"{missing:,} of {len(answers.first):,} comparisons have no probability; they count by their winner alone"
         )
     groups = linked_groups(answers.first, answers.second, answers.n_items)
     apart = sum(len(group) > 1 for group in groups)
     if apart > 1:
-        said.append(f"{apart:,} groups were never compared; only the prior says how far apart they are")
-    return said
+        warnings.append(f"{apart:,} groups were never compared; only the prior says how far apart they are")
+    return warnings
 
 
 def _digest(cells: Cells) -> str:
@@ -409,23 +393,29 @@ def _digest(cells: Cells) -> str:
 
 def _judges(evidence: FitEvidence, draws: Mapping[str, Floats]) -> tuple[pl.DataFrame | None, Floats | None]:
     """The table of the judges, and draws of their slopes in its order; nothing when judges are pooled."""
-    who = evidence.judges
+    judge_names = evidence.judges
     basis = slope_basis(evidence.cells)
-    if who is None or basis is None:
+    if judge_names is None or basis is None:
         return None, None
     slopes = 1 + np.stack([draws[name] for name in evidence.model.slope_names], axis=1) @ basis.T
-    levels = (0.025, 0.5, 0.975)
-    low, middle, high = np.quantile(slopes, levels, axis=0)
-    numbers: dict[str, Any] = {"slope": middle, "lower": low, "upper": high}
-    numbers |= dict.fromkeys(("position", "position_lower", "position_upper"), [None] * len(who))
+    effects = np.full(slopes.shape, np.nan)
     if evidence.model.position:
         effects = np.stack([draws[name] for name in evidence.model.position_names], axis=1)
-        lower, numbers["position"], upper = np.quantile(effects, levels, axis=0)
-        numbers |= {"position_lower": lower, "position_upper": upper}
-    share = np.asarray(evidence.cells.share)
+    levels = (0.025, 0.5, 0.975)
+    lower, slope, upper = np.quantile(slopes, levels, axis=0)
+    position_lower, position, position_upper = np.quantile(effects, levels, axis=0)
     table = pl.DataFrame(
-        {"judge_id": who, "n": np.rint(share * len(evidence.answers.first)).astype(np.int64), **numbers},
-        schema_overrides=dict.fromkeys(numbers, pl.Float64),
+        {
+            "judge_id": judge_names,
+            "n": np.rint(np.asarray(evidence.cells.share) * len(evidence.answers.first)).astype(np.int64),
+            "slope": slope,
+            "lower": lower,
+            "upper": upper,
+            "position": position,
+            "position_lower": position_lower,
+            "position_upper": position_upper,
+        },
+        nan_to_null=True,
     )
     table = table.with_columns(weak=pl.col("slope") < WEAK_SLOPE).sort("slope", "judge_id", descending=[True, False])
-    return table, slopes[:, numbered(table["judge_id"], who)]
+    return table, slopes[:, numbered(table["judge_id"], judge_names)]

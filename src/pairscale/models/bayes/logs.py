@@ -38,7 +38,7 @@ _TYPES: dict[str, pl.DataType] = {
 
 _COLUMNS = tomllib.loads(files("pairscale.models.bayes").joinpath("logs.toml").read_text("utf-8"))
 
-ITEM_FIGURES = ("rank", "ID", "theta_mean", "theta_p2.5", "theta_p97.5", "rank_p2.5", "rank_p97.5", "degree")
+ITEM_FIGURES = ("rank", "ID", "score", "theta_mean", "theta_p2.5", "theta_p97.5", "rank_p2.5", "rank_p97.5", "degree")
 """What is shown of an item where there is not room for everything."""
 
 ITEM_LOG = {name: _TYPES[kind] for name, (kind, _) in _COLUMNS["item"].items()}

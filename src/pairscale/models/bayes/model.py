@@ -133,7 +133,7 @@ class Answers:
         second: the item shown second.
         result: 1 when the first won, 0 when the second did, 0.5 for a tie.
         n_items: how many items there are.
-        times: how often each stands there; None when it is once.
+        times: how often each occurs; None when it is once.
         judge: who judged, by number; None when judges are pooled.
     """
 

@@ -6,6 +6,8 @@ likelihood is averaged over the distribution of its predictor, which moves the c
 Archambeau 2009). Newton steps find it, as they find the mode. The other parameters keep a distribution of their own, by
 the bound on the evidence that each value of them has, and the scores move and widen with them.
 
+Judges count as one: slopes are for the sampler.
+
 The noise behind variances is the same for every value of the other parameters, so that differences between these are
 not left to chance. Of many items the evidence needs no determinant: its slope is known, and is added up along the way.
 """
@@ -20,7 +22,7 @@ import numpy as np
 from pairscale.core.arrays import Floats
 from pairscale.models.bayes.convergence import BLOCK
 from pairscale.models.bayes.density import Density
-from pairscale.models.bayes.model import SLOPE_SD, Cells, JudgeParameters, Terms, gauss_hermite
+from pairscale.models.bayes.model import Cells, JudgeParameters, Terms, gauss_hermite
 from pairscale.models.bayes.precision import Dense, Graph, Layout
 
 __all__ = ["DENSE", "N_DRAWS", "Normal", "Target", "around_center", "differences", "draw_around"]
@@ -29,7 +31,7 @@ DENSE = 200
 """Of more items, matrices of all pairs take longer than conjugate gradients."""
 N_DRAWS = 1000
 
-_OUT = 2.0  # the other parameters are looked at so many standard deviations either way
+_OUT = 2.0  # standard deviations either way, where the other parameters are looked at
 _LONGEST = 2.0  # step of a score, in standard deviations of its prior
 _WIDEST = 8.0  # of the logarithm of a spread or of the error's scale: beyond, matrices are no longer positive
 _SEARCH = 40  # steps at most, for the other parameters
@@ -42,11 +44,10 @@ class Normal:
     """The normal distribution of scores and position effects, given the other parameters.
 
     Attributes:
-        judge: these parameters: noise, slopes and spread, those that there are.
+        judge: these parameters: noise and spread, those that there are.
         mean: its mean.
         variance: the diagonal of its covariance.
         spread: per cell, the variance of the predictor.
-        shared: per cell, the covariance of the predictor with the difference of the scores.
         factor: its precision.
         evidence: the bound on the log evidence, up to a constant.
         slope: of that, per parameter.
@@ -56,7 +57,6 @@ class Normal:
     mean: Floats
     variance: Floats
     spread: Floats
-    shared: Floats
     factor: Dense | Graph
     evidence: float
     slope: Floats
@@ -69,6 +69,8 @@ class Target:
     """
 
     def __init__(self, cells: Cells, model: JudgeParameters, *, dense: bool | None = None) -> None:
+        cells = replace(cells, judge=None, share=None)
+        model = replace(model, judges=1)
         self.cells = cells
         self.model = model
         self.n = cells.n_items
@@ -107,49 +109,39 @@ class Target:
         out[: self.n] = self.density.prior_precision(self.at(np.zeros(self.size), judge))
         return out
 
-    def predictors(self, mean: Floats, judge: Floats) -> tuple[Floats, Floats]:
-        """Per cell: how far the winner stands above the loser for the judge, and without the judge."""
-        eta, gap, _ = self.density.predictors(self.at(mean, judge))
-        return eta[:, 0], gap[:, 0]
-
-    def slope(self, judge: Floats) -> Floats | None:
-        """Per cell, the slope of its judge; None when judges are pooled."""
-        if self.cells.judge is None:
-            return None
-        return np.asarray(self.density.slopes(self.at(np.zeros(self.size), judge))[self.cells.judge, 0])
+    def predictors(self, mean: Floats, judge: Floats) -> Floats:
+        """Per cell: how far the winner stands above the loser for the judge."""
+        return self.density.predictors(self.at(mean, judge))[0][:, 0]
 
     def averages(self, mean: Floats, spread: Floats | None, judge: Floats) -> Terms:
         """Over the distribution of the predictors, values added up; without a spread, at their mean."""
-        eta, _ = self.predictors(mean, judge)
+        eta = self.predictors(mean, judge)
         noise = self.noise(judge)
         times = self.cells.times
         if spread is None:
-            found = self.likelihood.terms(eta, noise)
-            curvature = found.curvature
+            terms = self.likelihood.terms(eta, noise)
+            curvature = terms.curvature
             if self.model.probabilities:  # towards the mode by weighted least squares, which always gets nearer
                 curvature = self.likelihood.information(eta, noise)
-            return Terms(float(times @ found.value), found.slope, curvature, 0.0)
+            return Terms(float(times @ terms.value), terms.slope, curvature, 0.0)
         value = 0.0
         in_noise = 0.0
         slope = np.zeros(len(eta))
         curvature = np.zeros(len(eta))
         sd = np.sqrt(spread)
         for node, weight in zip(*gauss_hermite(self.likelihood.nodes), strict=True):
-            found = self.likelihood.terms(eta + node * sd, noise)
-            value += weight * float(times @ found.value)
-            in_noise += weight * float((times * found.in_noise).sum())
-            slope += weight * found.slope
-            curvature += weight * found.curvature
+            terms = self.likelihood.terms(eta + node * sd, noise)
+            value += weight * float(times @ terms.value)
+            in_noise += weight * float((times * terms.in_noise).sum())
+            slope += weight * terms.slope
+            curvature += weight * terms.curvature
         return Terms(value, slope, curvature, in_noise)
 
     def gradient(self, slope: Floats, mean: Floats, judge: Floats) -> Floats:
         """Of the bound, in the mean."""
         weighted = slope * self.cells.times
-        of_judge = self.slope(judge)
         out = -self.precision(judge) * mean
         out[self.n :] += self.density.columns @ weighted
-        if of_judge is not None:
-            weighted = weighted * of_judge
         cells = self.cells
         out[: self.n] += np.bincount(cells.winner, weighted, self.n) - np.bincount(cells.loser, weighted, self.n)
         return out
@@ -158,18 +150,18 @@ class Target:
         """The precision that these curvatures give."""
         prior = self.precision(judge)
         weight = curvature * self.cells.times
-        given = (self.cells, weight, self.slope(judge), self.density.columns, prior[: self.n], prior[self.n :])
-        return Dense(*given) if self._layout is None else Graph(self._layout, *given)
+        arguments = (self.cells, weight, None, self.density.columns, prior[: self.n], prior[self.n :])
+        return Dense(*arguments) if self._layout is None else Graph(self._layout, *arguments)
 
     def mode(self, judge: Floats, steps: int = 60) -> Floats:
         """The most probable scores and position effects, roughly, given the other parameters."""
         mean = np.zeros(self.size)
         for at in range(steps):
-            found = self.averages(mean, None, judge)
-            curvature = found.curvature
+            terms = self.averages(mean, None, judge)
+            curvature = terms.curvature
             if at > 8:  # not on its way: no negative curvatures, and shorter steps
                 curvature = np.maximum(curvature, 0.0) * 2
-            step = self.factor(curvature, judge).solve(self.gradient(found.slope, mean, judge), 1e-2)
+            step = self.factor(curvature, judge).solve(self.gradient(terms.slope, mean, judge), 1e-2)
             largest = float(np.abs(step).max())
             mean = mean + step * min(1.0, 2.0 / max(largest, 1e-300))
             if largest < 0.05:
@@ -179,13 +171,13 @@ class Target:
     def _stepped(self, mean: Floats, spread: Floats | None, judge: Floats) -> tuple[Floats, Dense | Graph]:
         """One step from a mean, and the precision there."""
         longest = _LONGEST / math.sqrt(self.precision(judge)[0])
-        found = self.averages(mean, spread, judge)
-        right = self.gradient(found.slope, mean, judge)
-        factor = self.factor(found.curvature, judge)
+        terms = self.averages(mean, spread, judge)
+        right = self.gradient(terms.slope, mean, judge)
+        factor = self.factor(terms.curvature, judge)
         step = factor.solve(right)
         furthest = float(np.abs(step[: self.n]).max())
         if furthest > longest:  # not on its way, as in mode()
-            factor = self.factor(np.maximum(found.curvature, 0.0), judge)
+            factor = self.factor(np.maximum(terms.curvature, 0.0), judge)
             step = factor.solve(right)
             furthest = float(np.abs(step[: self.n]).max())
         return mean + step * min(1.0, longest / max(furthest, 1e-300)), factor
@@ -204,66 +196,47 @@ class Target:
         """
         for _ in range(steps):
             mean, held = self._stepped(mean, spread, judge)
-            variance, spread, shared = held.variances()
+            variance, spread = held.variances()
         # The bound is flat where it is largest, so its covariance may be that of one step before.
         mean, factor = self._stepped(mean, spread, judge)
-        found = self.averages(mean, spread, judge)
+        terms = self.averages(mean, spread, judge)
         squares = mean**2 + variance
-        log, slope = self._priors(judge, mean, found, shared, float(squares[: self.n].sum()))
+        log, slope = self._priors(judge, terms, float(squares[: self.n].sum()))
         evidence = 0.0
         if held.log_root is not None:
-            evidence = found.value - 0.5 * float(self.precision(judge) @ squares) + log - held.log_root
+            evidence = terms.value - 0.5 * float(self.precision(judge) @ squares) + log - held.log_root
         elif since is not None:
             evidence = since.evidence + 0.5 * float((judge - since.judge) @ (slope + since.slope))
-        return Normal(judge, mean, variance, np.asarray(spread), shared, factor, evidence, slope)
+        return Normal(judge, mean, variance, np.asarray(spread), factor, evidence, slope)
 
-    def _priors(
-        self, judge: Floats, mean: Floats, found: Terms, shared: Floats, squares: float
-    ) -> tuple[float, Floats]:
+    def _priors(self, judge: Floats, terms: Terms, squares: float) -> tuple[float, Floats]:
         """What the other parameters add to the bound by their priors, and the slope of the whole bound in them."""
         total = 0.0
         slopes = []
-        of_alpha = self._in_alpha(judge, mean, found, shared)
         for name, value in zip(self.names, judge.tolist(), strict=True):
             if name == "t":
                 log, slope = self.likelihood.spread_prior(value, squares, self.n)
-            elif name == self.likelihood.noise:
-                in_noise = found.in_noise * float(self.likelihood.link(value)[1])
-                log, slope = self.likelihood.noise_prior(value, in_noise)
             else:
-                log = -0.5 * (value / SLOPE_SD) ** 2
-                slope = of_alpha[name] - value / SLOPE_SD**2
+                in_noise = terms.in_noise * float(self.likelihood.link(value)[1])
+                log, slope = self.likelihood.noise_prior(value, in_noise)
             total += float(log)
             slopes.append(float(slope))
         return total, np.array(slopes)
 
-    def _in_alpha(self, judge: Floats, mean: Floats, found: Terms, shared: Floats) -> dict[str, float]:
-        """The slope of the averaged likelihood in alpha: by Stein's lemma, E[f'(eta) d] = E[f'] E[d] + E[f''] Cov."""
-        if self.density.basis is None:
-            return {}
-        _, gap = self.predictors(mean, judge)
-        per_judge = self.density.members @ (found.slope * gap - found.curvature * shared)
-        return dict(zip(self.model.slope_names, self.density.basis.T @ per_judge, strict=True))
-
-    def guess(self, here: Normal) -> Floats:
+    def guess(self) -> Floats:
         """A first guess of the curvature of the evidence in the other parameters."""
         guesses = {"u": 1.5, "t": float(self.n), "s": float(self.cells.times.sum())}
-        out = np.diag([guesses.get(name, 0.0) for name in self.names])
-        basis = self.density.basis
-        if basis is not None:
-            curvature = self.averages(here.mean, here.spread, here.judge).curvature
-            _, gap = self.predictors(here.mean, here.judge)
-            per_judge = self.density.members @ (np.maximum(curvature, 0.0) * (np.square(gap) + np.abs(here.shared)))
-            at = [self.names.index(name) for name in self.model.slope_names]
-            out[np.ix_(at, at)] = (basis.T * per_judge) @ basis + np.eye(len(at)) / SLOPE_SD**2
-        return out
+        return np.diag([guesses[name] for name in self.names])
 
 
 def differences(cells: Cells, model: JudgeParameters) -> tuple[Floats, Floats, float]:
-    """Where the other parameters are most probable: per cell, mean and variance of its predictor; the lapse rate."""
-    target = Target(cells, model)
+    """Where the other parameters are most probable: per cell, mean and variance of its predictor; the lapse rate.
+
+    The spread of the scores is learned: a prior that is too narrow would take a wide scale for agreement of repeats.
+    """
+    target = Target(cells, replace(model, prior_sd=None))
     center, _ = around_center(target)
-    return target.predictors(center.mean, center.judge)[0], center.spread, target.noise(center.judge)
+    return target.predictors(center.mean, center.judge), center.spread, target.noise(center.judge)
 
 
 def draw_around(target: Target, size: int, rng: np.random.Generator) -> tuple[Floats, dict[str, Floats]]:
@@ -304,7 +277,7 @@ def around_center(target: Target) -> tuple[Normal, Floats]:
     here = target.around(judge, target.mode(judge), None, steps=3 * target.steps)
     if not target.names:
         return here, np.empty((0, 0))
-    curvature = target.guess(here)
+    curvature = target.guess()
     shorter = 1.0
     for at in range(_SEARCH):
         step = np.linalg.solve(curvature, here.slope)
@@ -314,14 +287,14 @@ def around_center(target: Target) -> tuple[Normal, Floats]:
         if close:  # a look around all the same, or the curvature would be a guess
             step = 0.3 / np.sqrt(np.diag(curvature))
         step = shorter * step / max(1.0, float(np.abs(step).max()))
-        there = target.around(here.judge + step, here.mean, here.spread, target.steps, since=here)
-        bent = here.slope - there.slope
+        moved = target.around(here.judge + step, here.mean, here.spread, target.steps, since=here)
+        bent = here.slope - moved.slope
         if step @ curvature @ step > 0.01 and step @ bent > 1e-3 * (step @ step):  # slopes over less say little
             along = curvature @ step
             curvature = curvature - np.outer(along, along) / (step @ along) + np.outer(bent, bent) / (step @ bent)
-        flatter = np.abs(there.slope).max() < np.abs(here.slope).max()  # the evidence is not exact to the last digit
-        if there.evidence > here.evidence or (flatter and there.evidence > here.evidence - _ROUGH):
-            here = there
+        flatter = np.abs(moved.slope).max() < np.abs(here.slope).max()  # the evidence is not exact to the last digit
+        if moved.evidence > here.evidence or (flatter and moved.evidence > here.evidence - _ROUGH):
+            here = moved
             shorter = 1.0
         elif not close:  # too far: where the steps of a distribution do not converge, neither figure means anything
             shorter /= 2

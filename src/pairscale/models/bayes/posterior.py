@@ -20,7 +20,7 @@ from pairscale._version import __version__
 from pairscale.core.errors import InputError
 from pairscale.models.bayes.convergence import BLOCK, by_rank
 from pairscale.models.bayes.logs import ITEM_LOG
-from pairscale.models.reliability import eap_reliability
+from pairscale.models.reliability import eap_reliability, expected_r2
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -32,7 +32,7 @@ __all__ = ["ItemSummary", "Posterior", "item_log", "model_columns", "round_figur
 
 _LEVELS = {"p2.5": 0.025, "p5": 0.05, "p50": 0.5, "p95": 0.95, "p97.5": 0.975}
 _TOP = 20
-_BOUNDARY = 2  # so many ranks on either side of the last of the top
+_BOUNDARY = 2  # ranks on either side of the last of the top
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,20 +131,20 @@ def item_log(
     Returns:
         The columns of ``ITEM_LOG``. ``pos_A_rate`` is missing for an item that was in none.
     """
-    found = posterior.items
-    above = _neighbours(posterior.theta, found.order)[0]
+    items = posterior.items
+    above = _neighbours(posterior.theta, items.order)[0]
     before, after = np.full((2, posterior.n_items), np.nan)
-    before[found.order[1:]] = above
-    after[found.order[:-1]] = above
+    before[items.order[1:]] = above
+    after[items.order[:-1]] = above
     columns: dict[str, Any] = {
         "refit_id": np.full(posterior.n_items, refit_id),
         "ID": posterior.ids,
-        "theta_mean": found.theta_mean,
-        "theta_sd": found.theta_sd,
-        **{f"theta_{name}": values for name, values in found.theta.items()},
-        "rank_mean": found.rank_mean,
-        "rank_sd": found.rank_sd,
-        **{f"rank_{name}": values for name, values in found.rank.items()},
+        "theta_mean": items.theta_mean,
+        "theta_sd": items.theta_sd,
+        **{f"theta_{name}": values for name, values in items.theta.items()},
+        "rank_mean": items.rank_mean,
+        "rank_sd": items.rank_sd,
+        **{f"rank_{name}": values for name, values in items.rank.items()},
         "degree": degree,
         "pos_count_A": pos_count_A,
         "pos_count_B": pos_count_B,
@@ -189,14 +189,14 @@ def round_figures(
         near_tie_p_low: the lowest ``p_adj`` of a near tie.
         near_tie_p_high: the highest.
     """
-    found = posterior.items
+    items = posterior.items
     balance = np.asarray(pos_count_A) - np.asarray(pos_count_B)
-    width = found.theta["p97.5"] - found.theta["p2.5"]
-    variance = found.theta_sd**2
-    entropy = _boundary_entropy(found)
-    p_adj, difference_sd = _neighbours(posterior.theta, found.order)
+    width = items.theta["p97.5"] - items.theta["p2.5"]
+    variance = items.theta_sd**2
+    entropy = _boundary_entropy(items)
+    p_adj, difference_sd = _neighbours(posterior.theta, items.order)
     near = (p_adj >= near_tie_p_low) & (p_adj <= near_tie_p_high)
-    eap_variance = float(found.theta_mean.var(ddof=1))
+    eap_variance = float(items.theta_mean.var(ddof=1))
     has_spread = eap_variance > 0 or bool(variance.any())
     return {
         "mean_degree": float(np.mean(degree)),
@@ -213,14 +213,14 @@ def round_figures(
         "p_adj_median": float(np.median(p_adj)),
         "cov_trace_theta": float(variance.sum()),
         "cov_logdet_diag_theta": float(np.log(variance).sum()) if (variance > 0).all() else None,
-        **{f"post_sd_theta_p{p}": float(np.quantile(found.theta_sd, p / 100)) for p in (10, 50, 90)},
+        **{f"post_sd_theta_p{p}": float(np.quantile(items.theta_sd, p / 100)) for p in (10, 50, 90)},
         "top20_boundary_entropy_mean": float(entropy.mean()),
         "top20_boundary_entropy_p90": float(np.quantile(entropy, 0.9)),
         "nn_diff_sd_mean": float(difference_sd.mean()),
         "nn_diff_sd_p90": float(np.quantile(difference_sd, 0.9)),
-        "reliability_EAP": eap_reliability(found.theta_mean, found.theta_sd) if has_spread else None,
+        "reliability_EAP": eap_reliability(items.theta_mean, items.theta_sd) if has_spread else None,
         "theta_sd_eap": eap_variance**0.5,
-        "reliability_r2": _expected_r2(posterior.theta, found.theta_mean),
+        "reliability_r2": expected_r2(posterior.theta, items.theta_mean) if eap_variance > 0 else None,
     }
 
 
@@ -259,17 +259,6 @@ def model_columns(
     }
 
 
-def _expected_r2(theta: Floats, mean: Floats) -> float | None:
-    """The mean over draws of the squared correlation with the posterior mean; None when that has no spread."""
-    centred = mean - mean.mean()
-    size = float(centred @ centred)
-    if size <= 0:
-        return None
-    along = theta @ centred
-    squares = theta.var(axis=1) * theta.shape[1]
-    return float(np.mean(along**2 / np.maximum(squares * size, 1e-300)))
-
-
 def _summed_up(draws: npt.NDArray[Any]) -> tuple[Floats, Floats, dict[str, Floats]]:
     """Mean, standard deviation and quantiles of each column."""
     quantiles = np.quantile(draws, list(_LEVELS.values()), axis=0)
@@ -291,9 +280,9 @@ def _top(n_items: int) -> int:
     return min(_TOP, max(1, n_items - 1))
 
 
-def _boundary_entropy(found: ItemSummary) -> Floats:
-    last = _top(len(found.order))
-    p = found.p_top[found.order[max(0, last - 1 - _BOUNDARY) : last + _BOUNDARY]]
+def _boundary_entropy(items: ItemSummary) -> Floats:
+    last = _top(len(items.order))
+    p = items.p_top[items.order[max(0, last - 1 - _BOUNDARY) : last + _BOUNDARY]]
     entropy: Floats = entr(p) + entr(1 - p)
     return entropy
 

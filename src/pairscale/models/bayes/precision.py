@@ -112,21 +112,17 @@ class Dense(Precision):
         noise, _ = scipy.linalg.lapack.dtrtrs(self._lower, random, lower=True, trans=1)
         return noise, self.variances()[0]
 
-    def variances(self) -> tuple[Floats, Floats, Floats]:
-        """The diagonal of the covariance; per cell, the predictor's variance and its covariance with the difference."""
+    def variances(self) -> tuple[Floats, Floats]:
+        """The diagonal of the covariance, and per cell the predictor's variance."""
         lower, _ = scipy.linalg.lapack.dpotri(self._lower, lower=True)
         diagonal = np.diag(lower).copy()
         winner = self.cells.winner
         loser = self.cells.loser
-        gap = diagonal[winner] + diagonal[loser] - 2 * lower[np.maximum(winner, loser), np.minimum(winner, loser)]
-        slope = 1.0 if self.slope is None else self.slope
-        shared = slope * gap
-        spread = slope**2 * gap
-        for at, column in enumerate(self.columns, start=self.n):  # no answer has two position effects
+        spread = diagonal[winner] + diagonal[loser] - 2 * lower[np.maximum(winner, loser), np.minimum(winner, loser)]
+        for at, column in enumerate(self.columns, start=self.n):
             along = lower[at, winner] - lower[at, loser]
-            shared = shared + column * along
-            spread = spread + 2 * column * slope * along + column**2 * diagonal[at]
-        return diagonal, np.maximum(spread, 0.0), shared
+            spread = spread + 2 * column * along + column**2 * diagonal[at]
+        return diagonal, np.maximum(spread, 0.0)
 
 
 class Layout:
@@ -147,10 +143,11 @@ class Layout:
         high = np.maximum(cells.winner, cells.loser)
         pairs, pair = np.unique(low * n + high, return_inverse=True)
         self.pair: Ints = pair
-        one = pairs // n
-        two = pairs % n
-        at = np.tile(np.arange(len(pairs)) + 1, 2)
-        self.pattern = scipy.sparse.csr_array((at, (np.append(one, two), np.append(two, one))), shape=(n, n))
+        low_item = pairs // n
+        high_item = pairs % n
+        number = np.tile(np.arange(len(pairs)) + 1, 2)
+        places = (np.append(low_item, high_item), np.append(high_item, low_item))
+        self.pattern = scipy.sparse.csr_array((number, places), shape=(n, n))
         self.pattern.sort_indices()
         ends = (np.append(cells.winner, cells.loser), np.tile(np.arange(k), 2))
         self.incidence = scipy.sparse.csr_array((np.repeat([1.0, -1.0], k), ends), shape=(n, k))
@@ -211,8 +208,6 @@ class Graph(Precision):
         right = np.sqrt(np.append(self.prior, self.linear_prior))[:, None] * of_rows
         for at, column in enumerate(self.columns, start=self.n):
             right[at] += column @ rooted
-        if self.slope is not None:
-            rooted *= self.slope[:, None]
         right[: self.n] += self._layout.incidence @ rooted
         return right
 
@@ -233,24 +228,20 @@ class Graph(Precision):
             variance += (stop - at) / count * self._variance(right, out[:, at:stop])
         return out, variance
 
-    def variances(self) -> tuple[Floats, Floats, Floats]:
-        """The diagonal of the covariance; per cell, the predictor's variance and its covariance with the difference."""
+    def variances(self) -> tuple[Floats, Floats]:
+        """The diagonal of the covariance, and per cell the predictor's variance."""
         winner = self.cells.winner
         loser = self.cells.loser
         right = self._right(self._layout.probes)
         x = self.solve(right, _DRAWS_TOLERANCE, self._layout.last)
         self._layout.last = x
-        one = self.diagonal[winner]
-        two = self.diagonal[loser]
-        determinant = one * two - self._pair**2
-        by_one = (two - self._pair) / determinant
-        by_two = (one - self._pair) / determinant
+        of_winner = self.diagonal[winner]
+        of_loser = self.diagonal[loser]
+        determinant = of_winner * of_loser - self._pair**2
+        by_one = (of_loser - self._pair) / determinant
+        by_two = (of_winner - self._pair) / determinant
         rest = x[winner] - x[loser]
         rest -= by_one[:, None] * right[winner] - by_two[:, None] * right[loser]
-        slope = np.ones(len(rest)) if self.slope is None else self.slope
-        whole = slope[:, None] * rest
         for at, column in enumerate(self.columns, start=self.n):
-            whole += column[:, None] * x[at]
-        shared = slope * (by_one + by_two) + np.einsum("kc,kc->k", whole, rest) / _PROBES
-        spread = slope**2 * (by_one + by_two) + np.einsum("kc,kc->k", whole, whole) / _PROBES
-        return self._variance(right, x), spread, shared
+            rest += column[:, None] * x[at]
+        return self._variance(right, x), by_one + by_two + np.einsum("kc,kc->k", rest, rest) / _PROBES

@@ -4,7 +4,8 @@ A judge that always answers the same question alike adds nothing by a second ans
 repeats: 0 when repeated answers agree only as often as the scores explain (each is new evidence), 1 when they always
 agree (none is). A pair asked n times then counts as ``1 + (n - 1)(1 - rho)`` answers, with its own share of wins. A
 pair in reverse order is a repeat too; the position effect is part of what the scores explain. Answers of two judges
-that have slopes are no repeats. Of logits, rho is the share of an error's variance that belongs to the pair.
+that have slopes are no repeats; what the scores explain is then that of all judges taken as one. Of logits, rho is the
+share of an error's variance that belongs to the pair.
 
 Counted as half a win for each side, a comparison with ties has the variance ``p (1 - p) - t / 4``, with t the chance of
 a tie, and not the ``p (1 - p)`` that the model takes it for. With many ties the posterior would be too wide, and the
@@ -97,11 +98,9 @@ def repeat_agreement(answers: Answers, cells: Cells, model: JudgeParameters, rep
 
         twos = times[:, :, None] * times[:, None, :]
         twos[:, (0, 1), (0, 1)] -= times
-        # A prior that is too narrow would take a wide scale for agreement.
-        free = replace(model, prior_sd=None)
         for _ in range(_ROUNDS):
             weighed = weigh_repeats(cells, rho)
-            p = _chances(pair, weighed, free.position, *differences(weighed, free))
+            p = _chances(pair, weighed, model.position, *differences(weighed, model))
             alike = p[:, :, None] * p[:, None, :] + (1 - p[:, :, None]) * (1 - p[:, None, :])
             mean = alike @ gauss_hermite(_NODES)[1]
             expected = float(weight @ (twos * mean).sum(axis=(1, 2))) / 2
@@ -146,12 +145,11 @@ def _weigh_ties(cells: Cells, answers: Answers, model: JudgeParameters) -> Cells
         return cells
     from pairscale.models.bayes.normal import differences  # which imports SciPy
 
-    free = replace(model, prior_sd=None)
     _, weights = gauss_hermite(_NODES)
     phi = 1.0
     share = ties / (float(times.sum()) + _WITHOUT_TIE)
     for _ in range(_TIE_ROUNDS):
-        p = _at_nodes(*differences(replace(cells, times=cells.times / phi), free))
+        p = _at_nodes(*differences(replace(cells, times=cells.times / phi), model))
         varies = float(cells.times @ ((p * (1 - p)) @ weights)) / float(cells.times.sum())
         phi = min(max(1 - share / (4 * varies), _LEAST_PHI), 1.0)
     return replace(cells, times=cells.times / phi)
@@ -236,7 +234,7 @@ def repeats_per_item(first: Ints, second: Ints, n_items: int, times: Ints | None
         first: per comparison, the number of the item shown first.
         second: per comparison, the number of the item shown second.
         n_items: how many items there are.
-        times: how often each comparison stands there; once by default.
+        times: how often each comparison occurs; once by default.
     """
     low, high = np.divmod(np.unique(pair_keys(first, second, n_items, None)), n_items)
     once = np.bincount(low, minlength=n_items) + np.bincount(high, minlength=n_items)

@@ -19,9 +19,9 @@ from pairscale.core.tables import TIMES, Table, listed
 from pairscale.models.bayes.fit import BTLFit, fit_btl, judge_parameters
 from pairscale.models.bayes.logs import ITEM_FIGURES, round_log_row, summarize_items
 from pairscale.models.bayes.posterior import item_log, model_columns
-from pairscale.models.bayes.rows import BayesTies, read_rows
 from pairscale.models.bayes.settings import MCMCSettings, Repeats, Variant
 from pairscale.models.reliability import outlying
+from pairscale.models.rows import BayesTies, read_rows
 from pairscale.pairing.table import generator
 
 __all__ = ["BayesFit", "fit_bayes_btl_mcmc", "gathered", "weak_words"]
@@ -90,7 +90,7 @@ def fit_bayes_btl_mcmc(
         ids: all items there are; those without a comparison keep the prior. Default: those in the results.
         model_variant: ``btl``, ``btl_e`` (lapse), ``btl_b`` (position) or ``btl_e_b`` (both).
         mcmc: fields of :class:`MCMCSettings`, such as ``{"iter_sampling": 1000}``.
-        pair_counts: fit the first so many comparisons, for each of these sizes; each fit starts from the one before.
+        pair_counts: numbers of comparisons: the first ones are fitted, and each fit starts from the one before.
         subset_method: ``first`` takes them in their order, ``sample`` in a random one.
         seed: of the sampler (unless ``mcmc`` has one) and of ``sample``.
         prior_sd: the standard deviation of the abilities' prior, or ``learned`` (half-normal with scale 2.5).
@@ -119,8 +119,8 @@ def fit_bayes_btl_mcmc(
             "results list winners and losers without saying who stood first, so there is no position effect to "
             "estimate; use model_variant='btl_e' or 'btl'"
         )
-    rows, names, said = read_rows(results, ids, ties)
-    said += say_copies(rows, AS_NEW if repeats == "independent" else BY_ADDED)
+    rows, names, notices = read_rows(results, ids, ties)
+    notices += say_copies(rows, AS_NEW if repeats == "independent" else BY_ADDED)
     rows = rows.select("ID1", "ID2", "better_id", cs.by_name(TIMES, require_all=False))
     sizes = [rows.height]
     if pair_counts is not None:
@@ -136,7 +136,7 @@ def fit_bayes_btl_mcmc(
         given: dict[str, Any] = {"prior_sd": prior_sd, "repeats": repeats, "progress": progress}
         warm = fits[-1] if fits else None
         fits.append(fit_btl(rows[:size], names, model_variant, settings, base, warm=warm, **given))
-    return gathered(fits, said)
+    return gathered(fits, notices)
 
 
 def gathered(fits: Sequence[BTLFit], notices: Iterable[str]) -> BayesFit:
@@ -161,10 +161,10 @@ def gathered(fits: Sequence[BTLFit], notices: Iterable[str]) -> BayesFit:
         rounds.append(round_log_row(**columns))
         before = fit.n_comparisons
     last = fits[-1]
-    said = [*notices, *last.notices, *_say_narrow(last), *_say_outside(last)]
+    all_notices = [*notices, *last.notices, *_say_narrow(last), *_say_outside(last)]
     if last.judges is not None and last.judges["weak"].any():
-        said.append(notice(weak_words(last.judges.filter("weak")["judge_id"].to_list())))
-    return BayesFit(items, pl.concat(items), pl.concat(rounds), list(fits), tuple(said))
+        all_notices.append(notice(weak_words(last.judges.filter("weak")["judge_id"].to_list())))
+    return BayesFit(items, pl.concat(items), pl.concat(rounds), list(fits), tuple(all_notices))
 
 
 def weak_words(weak: Sequence[str]) -> str:
@@ -175,14 +175,14 @@ def weak_words(weak: Sequence[str]) -> str:
 
 def _say_outside(fit: BTLFit) -> list[str]:
     """Which texts lost or won nearly everything, and what that means for the reliability."""
-    if fit.evidence is None or not outlying(fit.posterior.items.theta_mean, fit.evidence.cells).any():
+    if not outlying(fit.posterior.items.theta_mean, fit.evidence.cells).any():
         return []
-    known = fit.reliability()
-    names = listed([fit.posterior.ids[at] for at in known.outliers], 10)
-    without = (
-        "" if known.without_outliers is None else f"; without them, the reliability is {known.without_outliers:.2f}"
-    )
-    return [notice(f"lost or won nearly everything, so that the distance to the others is not told: {names}{without}")]
+    reliability = fit.reliability()
+    names = listed([fit.posterior.ids[at] for at in reliability.outliers], 10)
+    text = f"lost or won nearly everything, so that the distance to the others is not told: {names}"
+    if reliability.without_outliers is not None:
+        text += f"; without them, the reliability is {reliability.without_outliers:.2f}"
+    return [notice(text)]
 
 
 def _say_narrow(fit: BTLFit) -> list[str]:

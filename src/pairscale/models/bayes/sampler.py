@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["PATH", "Begun", "Sampled", "Warm", "sampled", "sampling_bar", "warm_of", "warmed_up"]
 
 _LOG = logging.getLogger("pairscale")
-_TEACH = 100  # so many draws of the warm-up can teach other coordinates
+_TEACH = 100  # draws of the warm-up that are enough to learn other coordinates from
 _HALVINGS = 2  # of the step, when draws diverge
 PATH = 1.7  # a little more than a quarter turn of a unit normal: means and spreads both mix well
 _COLD = "the step size collapsed with the start of the earlier fit; the fit began without it"
@@ -103,8 +103,7 @@ class Sampled:
 
 def warm_of(fit: Any) -> Warm | None:
     """What a later fit can start from; None when this one was not sampled by ``fit_btl``."""
-    start = fit if isinstance(fit, Warm) else getattr(fit, "_warm", None)
-    return start if isinstance(start, Warm) else None
+    return fit if isinstance(fit, Warm) else getattr(fit, "_warm", None)
 
 
 @contextmanager
@@ -182,14 +181,14 @@ def sampled(
 ) -> Sampled:
     """Draw until the diagnostics pass, or the plan has been extended as far as it may; shorten a step that diverges."""
     judge_draws = partial(diagnose, n_items=begun.coordinates.posterior.n, near_stop=near_stop, gate=gate)
-    found = _drawn(begun, settings, judge_draws, tick)
+    sample = _drawn(begun, settings, judge_draws, tick)
     for _ in range(_HALVINGS):
-        if found.diagnostics.diagnostics_divergences_pass:
+        if sample.diagnostics.diagnostics_divergences_pass:
             break
         begun.sampler.step /= 2
         _LOG.info("divergent transitions: draws are made again with half the step, %.3g", begun.sampler.step)
-        found = _drawn(begun, settings, judge_draws, tick)
-    return found
+        sample = _drawn(begun, settings, judge_draws, tick)
+    return sample
 
 
 def _drawn(

@@ -64,12 +64,12 @@ class MCMCSettings:
         """From a mapping; an unknown field is refused by its name."""
         if isinstance(fields, cls):
             return fields
-        given = optional(require_mapping, fields, "mcmc") or {}
-        known = set(cls.__dataclass_fields__)
-        unknown = sorted(set(given) - known)
+        chosen = optional(require_mapping, fields, "mcmc") or {}
+        names = set(cls.__dataclass_fields__)
+        unknown = sorted(set(chosen) - names)
         if unknown:
-            raise InputError(f"mcmc: no field {listed(unknown)}; there are {listed(sorted(known), 10)}")
-        return cls(**given)
+            raise InputError(f"mcmc: no field {listed(unknown)}; there are {listed(sorted(names), 10)}")
+        return cls(**chosen)
 
 
 def require_repeats(value: object, name: str = "repeats") -> Repeats:

@@ -3,7 +3,7 @@
 
 document.documentElement.classList.add("js");
 
-// Keys: 1, 2, t, u, s, c. Not while typing, and not with Ctrl, Alt or Command.
+// Keys: 1, 2, t, u, e, s, c. Not while typing, and not with Ctrl, Alt or Command.
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
   const typing = event.target.closest("textarea, input:not([type=radio])");
@@ -14,14 +14,14 @@ document.addEventListener("keydown", (event) => {
   }
   if (typing) return;
   const key = event.key.toLowerCase();
-  const extra = { s: "details.skip", c: "details.extra:not(.skip)" }[key];
+  const extra = { s: "details.skip", c: "details.comment", e: "details.earlier" }[key];
   const target = extra
     ? document.querySelector(`${extra} summary`)
     : document.querySelector(`button[data-key="${CSS.escape(key)}"]:not(:disabled)`);
   if (!target) return;
   event.preventDefault();
   target.click();
-  if (extra && target.parentElement.open) target.parentElement.querySelector("input, textarea").focus();
+  if (extra && target.parentElement.open) target.parentElement.querySelector("input, textarea, li button").focus();
 });
 
 // How long the pair was in sight, without the time that the page lay behind another one.
