@@ -26,7 +26,11 @@ def replaced(path):
 
 
 def emptied(path):
-    """With all that belongs to it, as a careless clean-up does."""
+    """With all that belongs to it, as a careless clean-up does.
+
+    The run file goes first: where a write falls between it and its lock file, the error names what is gone by then.
+    """
+    path.unlink()
     for file in path.parent.iterdir():
         file.unlink()
 
