@@ -36,8 +36,8 @@ _HEAD = """# {title}
 <!-- Written by docs/_reference.py; run: python docs/_reference.py -->
 """
 _LEAD = (
-    "`import pairscale as ps`. Verbs are the same as the commands, with the same options and defaults. The names of R's\n"
-    "manual, of AG2 and the classes of results have [a page of their own](../reference-r.md)."
+    "`import pairscale as ps`. Verbs are the same as the commands, with the same options and defaults. The names of\n"
+    "R's manual, of AG2 and the classes of results have [a page of their own](../reference-r.md)."
 )
 _LEAD_R = (
     "Each of these names is imported from the module of its section, and is also reached as `ps.NAME`. Arguments and\n"
