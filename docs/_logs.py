@@ -1,11 +1,10 @@
-"""Writes the tables of the logs and of the configuration into the pages: ``python docs/_logs.py``.
+"""Writes docs/reference/logs.md and docs/reference/settings.md: ``python docs/_logs.py``.
 
 Columns and fields, their types and meanings are those of the code. A test says when it must run.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,30 +25,71 @@ _SETTINGS = "mcmc"  # a mapping, whose defaults are the sampler's
 _TYPES = {pl.Int64: "whole number", pl.Float64: "number", pl.String: "text", pl.Boolean: "true or false"}
 
 
-def filled(page: str, name: str = "data.md") -> str:
-    """The text of a page with its tables as the code has them."""
-    for title, table in _tables(name).items():
-        begin, end = f"<!-- {title}: written by docs/_logs.py -->", f"<!-- end of {title} -->"
-        between = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-        whole = f"{begin}\n\n{table}\n\n{end}"
-        page, times = between.subn(lambda _, whole=whole: whole, page)
-        if times != 1:
-            raise SystemExit(f"docs/{name} must have {begin} and {end} once")
-    return page
+_LOGS = """# Columns of the logs
+
+<!-- Written by docs/_logs.py; run: python docs/_logs.py -->
+
+`fit_bayes_btl_mcmc` gives an item log and a round log. [Adaptive runs](../adaptive.md) write the same two at every refit, and a
+step log. Columns are named as in R's pairwiseLLM, but for `mcmc_engine_version`, which is `mcmc_cmdstanr_version` there. What
+does not apply to a fit is empty. [Tables and columns](../data.md#logs-of-bayesian-fits-and-adaptive-runs) says where they are.
+
+## Item log
+
+One row per text and fit: `item_log_list`, one table a fit, and `item_summary`, all of them. `summarize_items` sorts it.
+
+{item_log}
+
+## Round log
+
+One row per fit: `round_log`. `summarize_refits` shows it, with `include_optional=False` only the columns that matter most.
+
+{round_log}
+
+## Step log
+
+One row per step of an adaptive run, in the order in which the answers came: `adaptive_step_log`. Up to
+`star_cap_reject_items` the columns are those that [the design](../adaptive.md) asks for; behind them is what a reader and a
+replay need besides. Columns about strata, candidates and exploring are those of the selector `pollitt`.
+
+{step_log}
+"""
+
+_SETTINGS_PAGE = """# Settings of adaptive runs
+
+<!-- Written by docs/_logs.py; run: python docs/_logs.py -->
+
+`adaptive_config={{...}}` and `btl_config={{...}}` in Python, `--set NAME=VALUE` in the shell. Unknown names and values out of range
+are refused. § is the section of the design; [Adaptive ranking](../adaptive.md) explains what the settings do.
+
+## How pairs are chosen: adaptive_config
+
+{adaptive_config}
+
+## When to refit, when to stop: btl_config
+
+{btl_config}
+
+`mcmc` takes `chains`, `iter_warmup`, `iter_sampling`, `target_accept` and `extend`, as in `fit_bayes_btl_mcmc`, and no `seed`.
+
+## Defaults by size
+
+"By size" means that the default follows from the number of texts, by [these formulas](../adaptive.md#defaults-by-size):
+
+{by_size}
+"""
 
 
-def _tables(name: str) -> dict[str, str]:
-    if name == "data.md":
-        return {
-            "item log": _columns(ITEM_LOG, ITEM_LOG_MEANING),
-            "round log": _columns(ROUND_LOG, ROUND_LOG_MEANING),
-            "step log": _columns(STEP_LOG, STEP_LOG_MEANING),
-        }
-    return {
-        "adaptive_config": _fields(AdaptiveConfig.describe()),
-        "btl_config": _fields(BTLConfig.describe()),
-        "defaults by size": _by_size(),
-    }
+def pages() -> dict[str, str]:
+    """The pages by their file names."""
+    logs = _LOGS.format(
+        item_log=_columns(ITEM_LOG, ITEM_LOG_MEANING),
+        round_log=_columns(ROUND_LOG, ROUND_LOG_MEANING),
+        step_log=_columns(STEP_LOG, STEP_LOG_MEANING),
+    )
+    settings = _SETTINGS_PAGE.format(
+        adaptive_config=_fields(AdaptiveConfig.describe()), btl_config=_fields(BTLConfig.describe()), by_size=_by_size()
+    )
+    return {"reference/logs.md": logs, "reference/settings.md": settings}
 
 
 def _columns(types: Mapping[str, pl.DataType], meanings: Mapping[str, str]) -> str:
@@ -110,6 +150,5 @@ def _sentence(words: str) -> str:
 
 
 if __name__ == "__main__":
-    for page in ("data.md", "adaptive.md"):
-        path = FOLDER / page
-        path.write_text(filled(path.read_text("utf-8"), page), "utf-8")
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, "utf-8")
