@@ -29,27 +29,31 @@ _LOGS = """# Columns of the logs
 
 <!-- Written by docs/_logs.py; run: python docs/_logs.py -->
 
-`fit_bayes_btl_mcmc` gives an item log and a round log. [Adaptive runs](../adaptive.md) write the same two at every refit, and a
-step log. Columns are named as in R's pairwiseLLM, but for `mcmc_engine_version`, which is `mcmc_cmdstanr_version` there. What
-does not apply to a fit is empty. [Tables and columns](../data.md#logs-of-bayesian-fits-and-adaptive-runs) says where they are.
+`fit_bayes_btl_mcmc` gives an item log and a round log. [Adaptive runs](../adaptive.md) write the same two at
+every refit, and a step log. Columns are named as in R's pairwiseLLM, but for `mcmc_engine_version`, which is
+`mcmc_cmdstanr_version` there. What does not apply to a fit is empty. [Tables and
+columns](../data.md#logs-of-bayesian-fits-and-adaptive-runs) says where they are.
 
 ## Item log
 
-One row per text and fit: `item_log_list`, one table a fit, and `item_summary`, all of them. `summarize_items` sorts it.
+One row per text and fit: `item_log_list`, one table a fit, and `item_summary`, all of them. `summarize_items`
+sorts it.
 
 {item_log}
 
 ## Round log
 
-One row per fit: `round_log`. `summarize_refits` shows it, with `include_optional=False` only the columns that matter most.
+One row per fit: `round_log`. `summarize_refits` shows it, with `include_optional=False` only the columns that
+matter most.
 
 {round_log}
 
 ## Step log
 
 One row per step of an adaptive run, in the order in which the answers came: `adaptive_step_log`. Up to
-`star_cap_reject_items` the columns are those that [the design](../adaptive.md) asks for; behind them is what a reader and a
-replay need besides. Columns about strata, candidates and exploring are those of the selector `pollitt`.
+`star_cap_reject_items` the columns are those that [the design](../adaptive.md) asks for; behind them is what a
+reader and a replay need besides. Columns about strata, candidates and exploring are those of the selector
+`pollitt`.
 
 {step_log}
 """
@@ -58,8 +62,9 @@ _SETTINGS_PAGE = """# Settings of adaptive runs
 
 <!-- Written by docs/_logs.py; run: python docs/_logs.py -->
 
-`adaptive_config={{...}}` and `btl_config={{...}}` in Python, `--set NAME=VALUE` in the shell. Unknown names and values out of range
-are refused. § is the section of the design; [Adaptive ranking](../adaptive.md) explains what the settings do.
+`adaptive_config={{...}}` and `btl_config={{...}}` in Python, `--set NAME=VALUE` in the shell. Unknown names and
+values out of range are refused. § is the section of the design; [Adaptive ranking](../adaptive.md) explains
+what the settings do.
 
 ## How pairs are chosen: adaptive_config
 
@@ -69,11 +74,13 @@ are refused. § is the section of the design; [Adaptive ranking](../adaptive.md)
 
 {btl_config}
 
-`mcmc` takes `chains`, `iter_warmup`, `iter_sampling`, `target_accept` and `extend`, as in `fit_bayes_btl_mcmc`, and no `seed`.
+`mcmc` takes `chains`, `iter_warmup`, `iter_sampling`, `target_accept` and `extend`, as in `fit_bayes_btl_mcmc`,
+and no `seed`.
 
 ## Defaults by size
 
-"By size" means that the default follows from the number of texts, by [these formulas](../adaptive.md#defaults-by-size):
+"By size" means that the default follows from the number of texts, by [these
+formulas](../adaptive.md#defaults-by-size):
 
 {by_size}
 """

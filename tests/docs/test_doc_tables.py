@@ -13,13 +13,11 @@ from doc_pages import ROOT
 
 import pairscale as ps
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
-from pairscale.adaptive.logs import STEP_LOG
 from pairscale.checks.templates import STUDY
 from pairscale.core import errors, tables
 from pairscale.core.comparisons import ERROR_CODES
 from pairscale.core.files import read_table
 from pairscale.judges.lexical import WEIGHTS
-from pairscale.models.bayes.logs import ITEM_LOG, ROUND_LOG
 from pairscale.store import schema
 
 R_NAMES = (ROOT / "tests/golden/manual-index.txt").read_text().split()
@@ -79,9 +77,6 @@ SCHEMAS: Mapping[str, Mapping[str, object]] = {
     "Results": tables.RESULTS,
     "Failed pairs and failed attempts": tables.FAILED,
     "Canonical results": tables.CANONICAL,
-    "Item log": ITEM_LOG,
-    "Round log": ROUND_LOG,
-    "Step log": STEP_LOG,
     "Template study": STUDY,
 }
 
