@@ -231,6 +231,8 @@ def test_an_effect_that_is_not_told_has_its_reason():
     always = [(one, two, one) for one in "abcdefg" for two in "abcdefg" if one < two]
     bias = ps.bias(rows(*always), rows(*((two, one, two) for one, two, _ in always)))
     assert (bias.effect, bias.why) == (None, "every answer names the same position")
+    same = ps.bias(rows(*always), rows(*((two, one, one) for one, two, _ in always)))
+    assert (same.effect, same.why) == (None, "no winner changed with the order")
 
 
 def test_the_pooled_test_is_blunter_than_the_paired_one():

@@ -213,7 +213,10 @@ def measure_bias(consistency: ReverseConsistency, level: float) -> PositionalBia
     n_first = details.filter(position="first").height
     n_second = details.filter(position="second").height
     n_same = int(details["is_consistent"].sum())
-    effect, why = _effect(consistency.comparisons, level)
+    if n_first + n_second:
+        effect, why = _effect(consistency.comparisons, level)
+    else:  # the answers fit any small effect; the sandwich would be certain of 0
+        effect, why = None, "no winner changed with the order"
     decided = wilson(n_first + n_second, n_pairs, level)
     same = wilson(n_same, n_pairs, level)
     row = {
