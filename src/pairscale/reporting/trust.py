@@ -98,8 +98,7 @@ def _rows(trust: Trust) -> list[list[Any]]:
     if trust.validity.estimate is None:
         return []
     names = ["rank_people", "ID", "rank_judge", "moved", "rank_people_lower", "rank_people_upper"]
-    whole = pl.col("rank_people_lower", "rank_people_upper").round().cast(pl.Int64)
-    return [list(row) for row in trust.items.sort("rank_people").with_columns(whole).select(names).iter_rows()]
+    return [list(row) for row in trust.items.sort("rank_people").select(names).iter_rows()]
 
 
 def _disguised(trust: Trust) -> Trust:

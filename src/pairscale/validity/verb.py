@@ -305,10 +305,11 @@ def _items(judge: JudgeScale, scale: PeopleScale | None) -> pl.DataFrame:
         people = scale.people.mean(axis=0)
         ranks = rankdata(-scale.people, axis=1)
         place = rankdata(-people, method="ordinal").astype(np.int64)
-        lower, upper = np.quantile(ranks, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+        lower = np.quantile(ranks, (1 - LEVEL) / 2, axis=0, method="lower")
+        upper = np.quantile(ranks, (1 + LEVEL) / 2, axis=0, method="higher")
         figures = [people, scale.people.std(axis=0, ddof=1), place, lower, upper, rank - place]
         columns |= dict(zip(names, figures, strict=True))
-    types = dict.fromkeys(("rank_people", "moved"), pl.Int64) | dict.fromkeys(names[:2] + names[3:5], pl.Float64)
+    types = dict.fromkeys(names[2:], pl.Int64) | dict.fromkeys(names[:2], pl.Float64)
     return pl.DataFrame(columns).cast(types).sort("rank_judge")  # type: ignore[arg-type]
 
 
