@@ -2,7 +2,8 @@
 
 Runs to reliability .9 under the preset ``pairscale``, and under the same preset with refits every 100 comparisons and
 two answers to a pair, as it was before. Both have the same texts and the same luck. Runs are kept in
-``validation/data/stopping.csv``, one row each; cells take turns.
+``validation/data/stopping.csv``, one row each; cells take turns. ``--oracle`` prints instead how many comparisons one
+would take who knows the true scores and always asks the pair that tells most.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from validation.rows import DATA, KeptRows, signed
 FIRST_SEED = 40_000  # seeds below this one were used for tuning
 CELLS = tuple(itertools.product((30, 60), (1.5, 2.5), ("clean", "repeatable")))
 BEFORE: dict[str, dict[str, Any]] = {"adaptive_config": {"dup_max_obs": 2}, "btl_config": {"refit_often": False}}
+TARGET = 0.9
 COLUMNS = ("texts", "sd", "judge", "seed", "before", "now", "claimed", "true", "stop_reason")
 
 
@@ -83,6 +85,27 @@ def run_once(n: int, sd: float, judge: str, seed: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def oracle(n: int, sd: float, judge: str, seed: int) -> int:
+    """How many comparisons reach reliability .9 when each is chosen by the true scores."""
+    truth = make_world(judge, n, sd, seed).truth
+    first, second = np.triu_indices(n, k=1)
+    weight = 1 / (2 + 2 * np.cosh(truth[first] - truth[second]))
+    centred = np.eye(n) - 1 / n
+    variance = sd**2 * centred
+    total = np.square(truth - truth.mean()).sum()
+    asked = 0
+    while 1 - np.trace(variance) / total < TARGET and weight.any():
+        moved = variance[:, first] - variance[:, second]
+        spread = moved[first, np.arange(len(first))] - moved[second, np.arange(len(first))]
+        gain = weight * np.square(moved).sum(axis=0) / (1 + weight * spread)
+        best = int(gain.argmax())
+        variance -= np.outer(moved[:, best], moved[:, best]) * weight[best] / (1 + weight[best] * spread[best])
+        asked += 1
+        if judge == "repeatable":  # the same pair tells nothing more
+            weight[best] = 0.0
+    return asked
+
+
 def table(rows: list[dict[str, Any]]) -> str:
     """Per cell, the comparisons, and what the stop claims less the truth, in Markdown."""
     lines = ["| texts | SD | judge | runs | before | now | share | claimed less true |", "|" + " --- |" * 8]
@@ -109,7 +132,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=40, help="runs a cell")
     parser.add_argument("--seconds", type=float, default=math.inf, help="start no run after so many seconds of CPU")
     parser.add_argument("--rows", type=Path, default=DATA / "stopping.csv", help="where runs are kept")
+    parser.add_argument("--oracle", action="store_true", help="how few comparisons one who knows the scores takes")
     given = parser.parse_args()
+    if given.oracle:
+        for cell in CELLS:
+            needed = [oracle(*cell, seed) for seed in range(FIRST_SEED, FIRST_SEED + given.runs)]
+            print(*cell, f"{np.mean(needed):.0f}", flush=True)
+        return
     kept = KeptRows(given.rows, COLUMNS)
     made_by = signed("pairscale", "pollitt")
     done = {(row["texts"], row["sd"], row["judge"], row["seed"]) for row in kept.read() if row["made_by"] == made_by}
