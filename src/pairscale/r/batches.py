@@ -24,7 +24,7 @@ from pairscale.collect.batch.registry import RegistryEntry, pairs_named
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, JudgeError, TableError
 from pairscale.core.files import replacing, write_table
-from pairscale.core.notices import notice
+from pairscale.core.notices import notice, plural
 from pairscale.core.options import checked, require_number
 from pairscale.core.tables import ANSWER_COLUMNS, Table, listed, to_frame
 from pairscale.judges.base import JudgePair
@@ -36,7 +36,7 @@ from pairscale.providers.catalog import provider_named
 from pairscale.providers.client import LLMClient, ProviderError
 from pairscale.providers.openai import OpenAIBatches
 from pairscale.r.settings import judge_from, taken
-from pairscale.r.tables import ANSWERS, PREFIXES, batch_table, named_as_in_r
+from pairscale.r.tables import PREFIXES, batch_table, n_answered, named_as_in_r
 from pairscale.runtime import run_sync
 from pairscale.store.runfile import open_run
 
@@ -93,23 +93,30 @@ def write_openai_batch_file(batch_tbl: Table, path: str | os.PathLike[str]) -> P
     """
     lines = []
     for row in _rows(batch_tbl):
-        if "jsonl" in row:
-            lines.append(row["jsonl"])
-            continue
-        missing = [name for name in _COLUMNS["openai"] if name not in row]
-        if missing:
-            raise TableError(f"batch_tbl: no column {', '.join(missing)}")
-        lines.append(json.dumps({name: row[name] for name in _COLUMNS["openai"]}, ensure_ascii=False))
-    return _copied("".join(f"{line}\n" for line in lines), path)
+        line = row.get("jsonl")
+        if line is None:
+            line = json.dumps(_required(row, "openai"), ensure_ascii=False)
+        lines.append(line)
+    return _copied(_joined(lines), path)
 
 
-def _rows(table: Table | Iterable[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def _rows(table: Table) -> Sequence[Mapping[str, Any]]:
     """The rows of a table; a list of them as it is, since a table would fill up what its requests leave out."""
-    if isinstance(table, pl.DataFrame):
-        return list(table.iter_rows(named=True))
-    if isinstance(table, Sequence):
-        return [row for row in table if isinstance(row, Mapping)]
+    if isinstance(table, list):
+        return table
     return to_frame(table, "requests").to_dicts()
+
+
+def _required(row: Mapping[str, Any], backend: str) -> dict[str, Any]:
+    """What a request of OpenAI or Anthropic consists of."""
+    try:
+        return {name: row[name] for name in _COLUMNS[backend]}
+    except KeyError as error:
+        raise TableError(f"requests: no column {error}") from None
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
 
 
 # Single calls
@@ -158,7 +165,7 @@ def create_batch(
     """Create a batch whose requests go with the creation; the batch."""
     path = "/v1/messages/batches"
     if backend == "anthropic":
-        body: Any = {"requests": [{name: row[name] for name in _COLUMNS[backend]} for row in _rows(requests)]}
+        body: Any = {"requests": [_required(row, backend) for row in _rows(requests)]}
     else:
         path = f"/{version.get('api_version')}/models/{model.removeprefix('models/')}:batchGenerateContent"
         inline = [
@@ -228,7 +235,7 @@ def download_batch(
         names = {f"request-{number}": row["custom_id"] for number, row in enumerate(_rows(requests_tbl))}
         lines = [json.loads(line) for line in target.read_text("utf-8").splitlines()]
         named = [line | {"custom_id": names.get(line["custom_id"], line["custom_id"])} for line in lines]
-        target.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in named), "utf-8")
+        target.write_text(_joined(json.dumps(line, ensure_ascii=False) for line in named), "utf-8")
     return target
 
 
@@ -261,11 +268,11 @@ class BatchResult(ReprMixin, table="results", columns=ANSWER_COLUMNS):
     run: Path | str
     batch_ids: Sequence[str] = field(default_factory=list[str])
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         answered = "not waited for"
         if self.results is not None:
-            answered = f"{self.results['outcome'].is_in(ANSWERS).sum():,} pairs answered"
-        return f"<BatchResult of {self.backend}: {len(self.batch_ids)} batches, {answered}, in {self.run}>"
+            answered = f"{plural(n_answered(self.results), 'pair')} answered"
+        return f"{plural(len(self.batch_ids), 'batch', 'batches')} of {self.backend}, {answered}, in {self.run}"
 
 
 def run_pipeline(
@@ -296,30 +303,32 @@ def run_pipeline(
 
     manager = BatchManager(where)
 
-    async def main() -> tuple[list[RegistryEntry], Mapping[str, Any], list[str]]:
+    async def main() -> tuple[list[str], Mapping[str, Any]]:
         async with manager:
-            plan, made = await manager.submit(pairs, judge, include_raw=include_raw, **submission)
-            mine = [entry.key for entry in manager.entries() if entry.condition_id == plan.condition_id]
+            plan, _ = await manager.submit(pairs, judge, include_raw=include_raw, **submission)
+            entries = [entry for entry in manager.entries() if entry.condition_id == plan.condition_id]
+            keys = [entry.key for entry in entries]
             if poll:
-                await manager.wait(mine, told=tell if verbose else None, **waiting)
-            found = manager.entries([entry.key for entry in made] or mine)
+                await manager.wait(keys, told=tell if verbose else None, **waiting)
             batch: Mapping[str, Any] = {}
-            if found:
-                batch = (await batch_format(backend).get(BatchHTTP(judge.client), str(found[0].batch_id))).raw
-            return found, batch, mine
+            if entries:
+                batch = (await batch_format(backend).get(BatchHTTP(judge.client), str(entries[0].batch_id))).raw
+            return keys, batch
 
-    found, batch, mine = run_sync(main, run=where if run is not None else f"{where} (pass this file as `run=`)")
-    file = source = output = None
-    if found:
-        source, output = _files(backend, found[0], where, batch_input_path, batch_output_path)
-        file = None if found[0].file_id is None else {"id": found[0].file_id}
-    answered, failed = manager.results(mine, raw=True)
+    keys, batch = run_sync(main, run=where if run is not None else f"{where} (pass this file as `run=`)")
+    entries = manager.entries(keys)
+    file = source = output = results = None
+    if entries:
+        source, output = _files(backend, entries[0], where, batch_input_path, batch_output_path)
+        if entries[0].file_id is not None:
+            file = {"id": entries[0].file_id}
+    answered, failed = manager.results(keys, raw=True)
+    if poll:
+        results = batch_table(answered, failed, backend, model, raw=include_raw)
     return BatchResult(
-        backend, source, output, file, batch,
-        batch_table(answered, failed, backend, model, raw=include_raw) if poll else None,
-        named_as_in_r(failed, PREFIXES[backend]),
+        backend, source, output, file, batch, results, named_as_in_r(failed, PREFIXES[backend]),
         str(where) if "://" in str(where) else Path(where),
-        [entry.batch_id for entry in found if entry.batch_id is not None],
+        [entry.batch_id for entry in entries if entry.batch_id is not None],
     )  # fmt: skip
 
 
@@ -394,7 +403,7 @@ def submit_batch(backend: str, pairs: Table, model: str | None, **settings: Any)
 
 
 def llm_download_batch_results(x: Any) -> pl.DataFrame:
-    """The results of :func:`llm_submit_pairs_batch`; of one that was not waited for, as far as they are there now.
+    """The results of :func:`llm_submit_pairs_batch`, when their end was waited for.
 
     Args:
         x: What it returned, or a mapping with ``results``.
@@ -407,18 +416,9 @@ def llm_download_batch_results(x: Any) -> pl.DataFrame:
         ['b']
     """
     results: pl.DataFrame | None = x.get("results") if isinstance(x, Mapping) else getattr(x, "results", None)
-    if results is not None:
-        return results
-    if not isinstance(x, BatchResult):
-        raise InputError("there are no results in this; give what llm_submit_pairs_batch returned")
-
-    manager = BatchManager(x.run)
-
-    async def main() -> list[RegistryEntry]:
-        async with manager:
-            return await manager.wait(timeout=0)
-
-    found = run_sync(main, run=x.run)
-    answered, failed = manager.results(raw=True)
-    is_raw = any(entry.include_raw for entry in found)
-    return batch_table(answered, failed, x.backend, found[0].model if found else None, raw=is_raw)
+    if results is None:
+        raise InputError(
+            "there are no results in this: give what llm_submit_pairs_batch returned; of batches that were not waited "
+            "for (poll=False), pairscale.batch.collect(x.run) takes in what is there"
+        )
+    return results

@@ -23,8 +23,10 @@ class CallableJudge:
     def __call__(self: Any, A: Mapping[str, Any], B: Mapping[str, Any], state: Any = None) -> dict[str, Any]:
         """Ask about one pair: ``is_valid``, ``Y`` (1 if A is better) and ``invalid_reason``."""
         verdict = run_sync(lambda: _asked(self, JudgePair(_item(A), _item(B), state=state)))
-        answer: dict[str, Any] = {"is_valid": True, "Y": int(verdict.winner_pos == 1), "invalid_reason": None}
-        if verdict.outcome is not Outcome.WIN:
+        answer: dict[str, Any]
+        if verdict.outcome is Outcome.WIN:
+            answer = {"is_valid": True, "Y": int(verdict.winner_pos == 1), "invalid_reason": None}
+        else:
             reason = verdict.error_message or verdict.error_code or verdict.outcome.value
             answer = {"is_valid": False, "Y": None, "invalid_reason": reason}
         if self.include_raw:

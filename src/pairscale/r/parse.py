@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -100,7 +99,7 @@ def _known_ids(file: Path, requests: Table | None) -> Mapping[str, tuple[str, st
 
 
 def ids_of(custom_id: str, prefix: str | None = None) -> tuple[str, str] | None:
-    """The two ids in a request's name, ``PREFIX_ID1_vs_ID2`` or ``ID1:ID2#1``; None when it does not say them.
+    """The two ids in a request's name, ``PREFIX_ID1_vs_ID2``; None when it does not say them.
 
     Args:
         custom_id: The name.
@@ -110,16 +109,15 @@ def ids_of(custom_id: str, prefix: str | None = None) -> tuple[str, str] | None:
         >>> ids_of("EXP_stu_01_vs_stu_02")
         ('stu_01', 'stu_02')
     """
-    by_key = re.fullmatch(r"([^:#]+):([^:#]+)#\d+", custom_id)  # as run files name pairs
-    if by_key is not None:
-        return by_key[1], by_key[2]
     parts = custom_id.split("_vs_")
     if len(parts) != 2 or not all(parts):
         return None
     first, second = parts
     if prefix is None:
         return first.partition("_")[2] or first, second
-    return (first.removeprefix(f"{prefix}_"), second) if first.startswith(f"{prefix}_") else None
+    if not first.startswith(f"{prefix}_"):
+        return None
+    return first.removeprefix(f"{prefix}_"), second
 
 
 def _row(backend: str, line: Line, ids: tuple[str | None, str | None], tags: tuple[str, str]) -> dict[str, Any]:

@@ -22,11 +22,6 @@ from pairscale.providers.catalog import PROVIDERS
 from pairscale.r.logs import as_r_logs, with_r_names
 from pairscale.r.settings import model_settings, taken
 
-_PRESETS: dict[str, str] = {
-    DOCUMENT: f"the settings of the design document; rank() has those of {OURS}",
-    OURS: f"the settings of rank(); those of the design document are {DOCUMENT}",
-}
-
 
 def rank(
     data: Table,
@@ -48,8 +43,8 @@ def rank(
     samples = read_samples(data, id_col=id_col, text_col=text_col)
     where = run_path(session_dir, run)
     require_choice(preset, "preset", PRESETS)
-    if not session_exists(where):
-        notice(f"preset {preset}: {_PRESETS[preset]}")
+    if preset == DOCUMENT and not session_exists(where):
+        notice(f"preset {preset}: the settings of the design document; rank() has those of {OURS}")
     try:
         out = rank_samples(
             samples, judge, run=where, preset=preset, output_file=output_file, closing_refit=None, **given
@@ -63,8 +58,7 @@ def rank(
 
 def _as_r(out: AdaptiveResult) -> AdaptiveResult:
     """A result whose tables have the columns that R calls otherwise behind their own."""
-    refits, items = with_r_names(out.refits), with_r_names(out.items)
-    return replace(out, refits=refits, items=items, logs=as_r_logs(out.logs))
+    return replace(out, refits=with_r_names(out.refits), items=with_r_names(out.items), logs=as_r_logs(out.logs))
 
 
 def _judge(given: dict[str, Any]) -> Judge:
