@@ -11,10 +11,10 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from keyword import iskeyword
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pairscale._version import __version__
-from pairscale.cli._common import Output, complain, error_line, in_shell, say
+from pairscale.cli._common import Arguments, Output, complain, error_line, in_shell, say
 from pairscale.core.errors import InputError, PairscaleError
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def _call(name: str, args: list[str]) -> int:
         return 2
 
 
-def _work(command: Command, arguments: dict[str, Any]) -> int:
+def _work(command: Command, arguments: Arguments) -> int:
     """Call the function of a command."""
     own = {name: arguments.pop(name) for name in command.own.parameters if name in arguments}
     if "emit" in command.own.parameters:

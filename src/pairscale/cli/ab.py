@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pairscale as ps
 from pairscale.cli._asking import opening, say_judged
-from pairscale.cli._common import Output, echo, fields, printable, say, show_table
+from pairscale.cli._common import Arguments, Output, echo, fields, printable, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
 from pairscale.core.notices import plural
@@ -15,6 +15,8 @@ from pairscale.core.tables import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pairscale.cli._common import Facts
 
 
 @from_verb(
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     "pairscale ab a.jsonl b.jsonl --criterion helpful --control length",
     hidden="timeout stop_when seed suite",
 )
-def command(arguments: dict[str, Any], emit: Output) -> None:
+def command(arguments: Arguments, emit: Output) -> None:
     """Is B better than A? With three files of answers or more: which is the best?
 
     Answers that are recorded already are compared task by task; with a suite, both variants answer it first. Judges are
@@ -121,7 +123,7 @@ def _show(result: ps.PairwiseRunResult) -> None:
             echo(line.removeprefix("  "))
 
 
-def _document(result: ps.PairwiseRunResult) -> dict[str, Any]:
+def _document(result: ps.PairwiseRunResult) -> Facts:
     figures: dict[str, Callable[[str], Any]] = {
         "verdicts": result.verdict,
         "counts": result.counts,

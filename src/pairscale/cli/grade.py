@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 import pairscale as ps
-from pairscale.cli._common import Output, echo, fields, say, show_table, writable
+from pairscale.cli._common import Arguments, Output, echo, fields, say, show_table, writable
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
+from pairscale.core.options import FilePath
 
 if TYPE_CHECKING:
     from pairscale.grading.verb import Grades
@@ -29,11 +30,11 @@ _PAGES = (".html", ".htm", ".xlsx")
     "pairscale grade essays.db --known last-year.db --levels levels.csv",
 )
 def command(
-    arguments: dict[str, Any],
+    arguments: Arguments,
     emit: Output,
     quota: str | None = None,
     boundary: str | None = None,
-    out: str | Path | None = None,
+    out: FilePath | None = None,
     slips: bool = False,
     private: bool = False,
     short: bool = False,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pairscale as ps
 from pairscale.cli._asking import make_judge, opening, read_given_pairs, say_judged
-from pairscale.cli._common import Output, as_argument, echo, fields, say, show_table
+from pairscale.cli._common import Arguments, Output, as_argument, echo, fields, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     "pairscale judge pairs.csv --judge mine:better --shard 3/16 --run s/03.db",
     hidden="shards n_jobs save_path encoding timeout",
 )
-def command(arguments: dict[str, Any], emit: Output, *, dry_run: bool = False) -> None:
+def command(arguments: Arguments, emit: Output, *, dry_run: bool = False) -> None:
     """Have pairs judged, and keep every answer.
 
     Every answer is on the disk before it is used. Run the same command again after a crash or Ctrl-C: it asks only what

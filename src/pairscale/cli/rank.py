@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pairscale as ps
 from pairscale.cli._asking import make_judge, opening, read_texts, say_judged
-from pairscale.cli._common import Output, as_argument, echo, popped, say, show_table
+from pairscale.cli._common import Arguments, Output, as_argument, echo, popped, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError, JudgeError
-from pairscale.core.options import read_setting
+from pairscale.core.options import FilePath, read_setting
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,12 +47,12 @@ PAUSED = "paused; run the same command again to continue"
     hidden="adaptive_config btl_config timeout",
 )
 def command(
-    arguments: dict[str, Any],
+    arguments: Arguments,
     emit: Output,
     *,
     set_: list[str] | None = None,
     labellers: str | None = None,
-    instructions: str | Path | None = None,
+    instructions: FilePath | None = None,
     host: str = "127.0.0.1",
     port: int = 8484,
     url: str | None = None,
@@ -114,7 +113,7 @@ def command(
 
 @contextmanager
 def _page_of_people(
-    arguments: dict[str, Any], labellers: str | None, instructions: str | Path | None, *address: Any
+    arguments: Arguments, labellers: str | None, instructions: FilePath | None, *address: Any
 ) -> Iterator[None]:
     """Serve the page when people are the judge."""
     from pairscale.judges.human import HumanJudge

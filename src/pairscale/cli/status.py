@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pairscale as ps
-from pairscale.cli._common import Output, echo, fields, show_table
+from pairscale.cli._common import Arguments, Output, echo, fields, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
 
@@ -25,7 +25,7 @@ _PAUSE_S = 2.0
     "pairscale status shards/",
     "pairscale status run.db --json",
 )
-def command(arguments: dict[str, Any], emit: Output, *, follow: bool = False) -> None:
+def command(arguments: Arguments, emit: Output, *, follow: bool = False) -> None:
     """Show where a run stands: answers, failures, attempts, tokens and cost of every judge.
 
     It may be asked while the run is working. One row is one condition: a judge with its trait, template and settings.

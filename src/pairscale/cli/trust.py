@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pairscale as ps
-from pairscale.cli._common import Output, echo, fields, other_file, say, show_table
+from pairscale.cli._common import Arguments, Output, echo, fields, other_file, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
 from pairscale.core.notices import plural, without_notices
+from pairscale.core.options import FilePath
 from pairscale.store.reading import is_run
 from pairscale.store.runfile import open_run
 
@@ -34,12 +35,12 @@ _MOST_SHOWN = 10
     "pairscale trust essays.db --label --labellers ann,bob",
 )
 def command(
-    arguments: dict[str, Any],
+    arguments: Arguments,
     emit: Output,
     label: bool = False,
     labellers: str | None = None,
     url: str | None = None,
-    out: str | Path | None = None,
+    out: FilePath | None = None,
 ) -> None:
     """How far can this ranking be trusted? The judge's scale against a few answers of people.
 
@@ -82,7 +83,7 @@ def _show(result: Trust) -> None:
         echo(f"  {row['ID1']} and {row['ID2']}")
 
 
-def _labelled(arguments: dict[str, Any], labellers: str | None, url: str | None) -> Any:
+def _labelled(arguments: Arguments, labellers: str | None, url: str | None) -> Any:
     """Serve the labelling page with the next pairs until Ctrl-C; the labels there are then."""
     run = Path(str(arguments["run"]))
     if arguments["labels"] is not None:
@@ -102,7 +103,7 @@ def _labelled(arguments: dict[str, Any], labellers: str | None, url: str | None)
 
 
 @contextmanager
-def _updates(arguments: dict[str, Any], kept: Path) -> Iterator[None]:
+def _updates(arguments: Arguments, kept: Path) -> Iterator[None]:
     """Inside the block, say what the answers tell, whenever there are more of them."""
     is_over = threading.Event()
 

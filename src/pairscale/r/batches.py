@@ -8,11 +8,10 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import os
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,11 +24,12 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, JudgeError, TableError
 from pairscale.core.files import replacing, write_table
 from pairscale.core.notices import notice, plural
-from pairscale.core.options import checked, require_number
+from pairscale.core.options import FilePath, checked, require_number
 from pairscale.core.tables import ANSWER_COLUMNS, Table, listed, to_frame
 from pairscale.judges.base import JudgePair
 from pairscale.judges.batched import calls_of
 from pairscale.pairing.table import as_pairs
+from pairscale.providers.base import Fields, JsonObject
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import batch_format
 from pairscale.providers.catalog import provider_named
@@ -75,7 +75,7 @@ def build_requests(backend: str, pairs: Table, model: str, prefix: str, **settin
 
 
 @checked
-def write_openai_batch_file(batch_tbl: Table, path: str | os.PathLike[str]) -> Path:
+def write_openai_batch_file(batch_tbl: Table, path: FilePath) -> Path:
     """Write requests into the file that OpenAI takes, one JSON object a line.
 
     Args:
@@ -100,14 +100,14 @@ def write_openai_batch_file(batch_tbl: Table, path: str | os.PathLike[str]) -> P
     return _copied(_joined(lines), path)
 
 
-def _rows(table: Table) -> Sequence[Mapping[str, Any]]:
+def _rows(table: Table) -> Sequence[JsonObject]:
     """The rows of a table; a list of them as it is, since a table would fill up what its requests leave out."""
     if isinstance(table, list):
         return table
     return to_frame(table, "requests").to_dicts()
 
 
-def _required(row: Mapping[str, Any], backend: str) -> dict[str, Any]:
+def _required(row: JsonObject, backend: str) -> Fields:
     """What a request of OpenAI or Anthropic consists of."""
     try:
         return {name: row[name] for name in _COLUMNS[backend]}
@@ -139,16 +139,14 @@ def _call(backend: str, api_key: str | None, work: Callable[[BatchHTTP], Corouti
     return run_sync(main)
 
 
-def upload_file(backend: str, path: str | os.PathLike[str], purpose: str, api_key: str | None) -> Mapping[str, Any]:
+def upload_file(backend: str, path: FilePath, purpose: str, api_key: str | None) -> JsonObject:
     """Upload a file of requests."""
     if not Path(path).is_file():
         raise InputError(f"{path}: there is no such file to upload")
     return _call(backend, api_key, lambda http: OpenAIBatches().upload_file(http, Path(path), purpose=purpose))
 
 
-def create_from_file(
-    backend: str, metadata: Mapping[str, str] | None, api_key: str | None, **body: str
-) -> Mapping[str, Any]:
+def create_from_file(backend: str, metadata: Mapping[str, str] | None, api_key: str | None, **body: str) -> JsonObject:
     """Create a batch from an uploaded file."""
     document = body | ({"metadata": dict(metadata)} if metadata else {})
     return _call(backend, api_key, lambda http: http.json("POST", "/batches", document, again=False))
@@ -156,12 +154,12 @@ def create_from_file(
 
 def create_batch(
     backend: str,
-    requests: Iterable[Mapping[str, Any]] | pl.DataFrame,
+    requests: Iterable[JsonObject] | pl.DataFrame,
     model: str = "",
     api_key: str | None = None,
     display_name: str | None = None,
     **version: Any,
-) -> Mapping[str, Any]:
+) -> JsonObject:
     """Create a batch whose requests go with the creation; the batch."""
     path = "/v1/messages/batches"
     if backend == "anthropic":
@@ -177,7 +175,7 @@ def create_batch(
     return _call(backend, api_key, lambda http: http.json("POST", path, body, again=False), **version)
 
 
-def get_batch(backend: str, batch_id: str, api_key: str | None = None, **version: Any) -> Mapping[str, Any]:
+def get_batch(backend: str, batch_id: str, api_key: str | None = None, **version: Any) -> JsonObject:
     """Where a batch stands."""
     return poll_batch(backend, batch_id, 0, 0, api_key=api_key, verbose=False, **version)
 
@@ -191,12 +189,12 @@ def poll_batch(
     api_key: str | None = None,
     verbose: bool = True,
     **version: Any,
-) -> Mapping[str, Any]:
+) -> JsonObject:
     """Look at a batch until it has ended, the time is over, or the number of looks is reached."""
     interval = require_number(interval_seconds, "interval_seconds", least=0)
     timeout = require_number(timeout_seconds, "timeout_seconds", least=0, infinite=True)
 
-    async def work(http: BatchHTTP) -> Mapping[str, Any]:
+    async def work(http: BatchHTTP) -> JsonObject:
         end = time.monotonic() + timeout
         looks = 0
         while True:
@@ -214,8 +212,8 @@ def poll_batch(
 
 def download_batch(
     backend: str,
-    batch_id: Mapping[str, Any] | str,
-    path: str | os.PathLike[str],
+    batch_id: JsonObject | str,
+    path: FilePath,
     api_key: str | None = None,
     requests_tbl: Table | None = None,
     **version: Any,
@@ -261,12 +259,12 @@ class BatchResult(ReprMixin, table="results", columns=ANSWER_COLUMNS):
     backend: str
     batch_input_path: Path | None
     batch_output_path: Path | None
-    file: Mapping[str, Any] | None
-    batch: Mapping[str, Any]
+    file: JsonObject | None
+    batch: JsonObject
     results: pl.DataFrame | None
     failed_attempts: pl.DataFrame
     run: Path | str
-    batch_ids: Sequence[str] = field(default_factory=list[str])
+    batch_ids: Sequence[str] = ()
 
     def __str__(self) -> str:
         answered = "not waited for"
@@ -280,15 +278,15 @@ def run_pipeline(
     pairs: Table,
     model: str,
     *,
-    batch_input_path: str | os.PathLike[str] | None = None,
-    batch_output_path: str | os.PathLike[str] | None = None,
+    batch_input_path: FilePath | None = None,
+    batch_output_path: FilePath | None = None,
     poll: bool = True,
     interval_seconds: float = 60.0,
     timeout_seconds: float = 86_400.0,
     max_attempts: float = math.inf,
     verbose: bool = True,
     include_raw: bool = False,
-    run: str | os.PathLike[str] | None = None,
+    run: FilePath | None = None,
     **settings: Any,
 ) -> BatchResult:
     """Have pairs judged in batches of a provider: build, upload, create, wait, download, read."""
@@ -303,14 +301,14 @@ def run_pipeline(
 
     manager = BatchManager(where)
 
-    async def main() -> tuple[list[str], Mapping[str, Any]]:
+    async def main() -> tuple[list[str], JsonObject]:
         async with manager:
             plan, _ = await manager.submit(pairs, judge, include_raw=include_raw, **submission)
             entries = [entry for entry in manager.entries() if entry.condition_id == plan.condition_id]
             keys = [entry.key for entry in entries]
             if poll:
                 await manager.wait(keys, told=tell if verbose else None, **waiting)
-            batch: Mapping[str, Any] = {}
+            batch: JsonObject = {}
             if entries:
                 batch = (await batch_format(backend).get(BatchHTTP(judge.client), str(entries[0].batch_id))).raw
             return keys, batch
@@ -342,9 +340,9 @@ def tell(found: Sequence[RegistryEntry]) -> None:
 def _files(
     backend: str,
     entry: RegistryEntry,
-    run: str | os.PathLike[str],
-    input_path: str | os.PathLike[str] | None,
-    output_path: str | os.PathLike[str] | None,
+    run: FilePath,
+    input_path: FilePath | None,
+    output_path: FilePath | None,
 ) -> tuple[Path | None, Path | None]:
     """A batch's files, under the names that were asked for; the pairs of the results are written beside them."""
     source = Path(entry.input_path)
@@ -365,14 +363,14 @@ def _files(
     return source, output
 
 
-def _copied(text: str, path: str | os.PathLike[str]) -> Path:
+def _copied(text: str, path: FilePath) -> Path:
     """A file that only its owner can read."""
     with replacing(Path(path), private=True) as temporary:
         temporary.write_text(text, "utf-8")
     return Path(path)
 
 
-def write_pairs(run: str | os.PathLike[str], entry: RegistryEntry, results: Path) -> Path:
+def write_pairs(run: FilePath, entry: RegistryEntry, results: Path) -> Path:
     """Write ``custom_id ID1 ID2`` of a batch beside its results, so that they can be read alone."""
     path = pairs_beside(results)
     if path.is_file():

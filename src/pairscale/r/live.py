@@ -13,7 +13,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import checked, optional, require_int
 from pairscale.core.tables import Table, to_frame
 from pairscale.providers.keys import KEY_VARIABLES, key_in_environment
-from pairscale.r.settings import judge_from, taken
+from pairscale.r.settings import Settings, judge_from, taken
 from pairscale.r.tables import named_as_in_r, with_failures
 from pairscale.runtime import run_sync
 
@@ -34,7 +34,7 @@ def submit(backend: str, pairs: Table, model: str, **settings: Any) -> SubmitRes
     return _named(done, frame)
 
 
-def asking_options(settings: dict[str, Any]) -> dict[str, Any]:
+def asking_options(settings: Settings) -> Settings:
     """Take R's ``parallel workers concurrency verbose status_every progress`` out of settings, as our own options."""
     workers = require_int(settings.pop("workers", 1), "workers", least=1)
     if not settings.pop("parallel", False):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from ast import literal_eval
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -17,6 +17,7 @@ from textwrap import fill, indent
 from typing import Any
 
 from pairscale.core.errors import InputError
+from pairscale.providers.base import JsonObject
 
 _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
@@ -44,7 +45,7 @@ def signature_of(usage: str, returns: str) -> Signature:
     return Signature(parameters, return_annotation=returns)
 
 
-def _docstring(name: str, backend: str, family: Mapping[str, Any], signature: Signature) -> str:
+def _docstring(name: str, backend: str, family: JsonObject, signature: Signature) -> str:
     """The docstring: what the function does, its arguments, what it gives, and an example that runs."""
     meanings = {**_TABLE["arguments"], "settings": f"Any: {family.get('settings')}"}
     lines = [f"{argument}: {meanings[argument].partition(': ')[2]}" for argument in signature.parameters]
@@ -56,7 +57,7 @@ def _docstring(name: str, backend: str, family: Mapping[str, Any], signature: Si
     return f"{head}\n\nArgs:\n{indent(wrapped, '    ')}\n\n{rest}\n"
 
 
-def _made(name: str, backend: str, family: Mapping[str, Any], usage: str) -> Callable[..., Any]:
+def _made(name: str, backend: str, family: JsonObject, usage: str) -> Callable[..., Any]:
     """A function of the table."""
     signature = signature_of(usage, family["returns"])
     module, _, adapter = family["adapter"].partition(".")

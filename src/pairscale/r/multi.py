@@ -24,6 +24,7 @@ from pairscale.runtime import run_sync
 
 if TYPE_CHECKING:
     from pairscale.core.tables import Table
+    from pairscale.providers.base import Fields
 
 _REGISTRY = "jobs_registry.csv"
 _FAILED = {"failed", "expired", "cancelled", "dropped"}
@@ -44,7 +45,7 @@ class MultiBatch(ReprMixin, table="registry"):
         folder: Where the files are.
     """
 
-    jobs: list[dict[str, Any]]
+    jobs: list[Fields]
     registry: pl.DataFrame
     run: Path
     folder: Path
@@ -65,7 +66,7 @@ class MultiBatchResult(ReprMixin, table="combined", columns=ANSWER_COLUMNS):
         rest: The pairs of the batches that have no answer.
     """
 
-    jobs: list[dict[str, Any]]
+    jobs: list[Fields]
     combined: pl.DataFrame | None
     failed_attempts: pl.DataFrame
     batch_failures: pl.DataFrame

@@ -8,7 +8,6 @@ from the file of pairs beside the results, for those of our own pipeline; else f
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,11 @@ from pairscale.collect.batch.files import read_lines
 from pairscale.core.errors import FileFormatError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice, plural
+from pairscale.core.options import FilePath
 from pairscale.core.tables import Table, require_columns, to_frame
 from pairscale.judges.answers import read_structured, read_tag
 from pairscale.judges.llm import NO_ANSWER
-from pairscale.providers.base import HTTPCall, Reply
+from pairscale.providers.base import Fields, HTTPCall, Reply
 from pairscale.providers.batches import Line, batch_format
 from pairscale.providers.catalog import provider_named
 from pairscale.providers.openai import read_response
@@ -45,7 +45,7 @@ _COLUMNS = {
 
 def parse_output(
     backend: str,
-    path: str | os.PathLike[str],
+    path: FilePath,
     tag_prefix: str,
     tag_suffix: str,
     requests_tbl: Table | None = None,
@@ -57,7 +57,7 @@ def parse_output(
     if not file.is_file():
         raise FileFormatError(f"{file}: there is no such file of results")
     known = _known_ids(file, requests_tbl)
-    rows: list[dict[str, Any]] = []
+    rows: list[Fields] = []
     unread: list[str] = []
     nameless: list[str] = []
     for _, line in read_lines(file, batch_format(backend)):
@@ -120,9 +120,9 @@ def ids_of(custom_id: str, prefix: str | None = None) -> tuple[str, str] | None:
     return first.removeprefix(f"{prefix}_"), second
 
 
-def _row(backend: str, line: Line, ids: tuple[str | None, str | None], tags: tuple[str, str]) -> dict[str, Any]:
+def _row(backend: str, line: Line, ids: tuple[str | None, str | None], tags: tuple[str, str]) -> Fields:
     """The row of a line that could be read."""
-    row: dict[str, Any] = {
+    row: Fields = {
         "custom_id": line.custom_id, "ID1": ids[0], "ID2": ids[1], "status_code": line.status,
         "result_type": line.result_type, "error_message": line.error,
     }  # fmt: skip

@@ -20,7 +20,7 @@ from pairscale.judges import build
 from pairscale.judges.base import Judge
 from pairscale.providers.catalog import PROVIDERS
 from pairscale.r.logs import as_r_logs, with_r_names
-from pairscale.r.settings import model_settings, taken
+from pairscale.r.settings import Settings, model_settings, taken
 
 
 def rank(
@@ -61,7 +61,7 @@ def _as_r(out: AdaptiveResult) -> AdaptiveResult:
     return replace(out, refits=with_r_names(out.refits), items=with_r_names(out.items), logs=as_r_logs(out.logs))
 
 
-def _judge(given: dict[str, Any]) -> Judge:
+def _judge(given: Settings) -> Judge:
     """Take what describes the judge out of the arguments, and make it."""
     trait = choose_trait(given.pop("trait"), given.pop("trait_name"), given.pop("trait_description"))
     of_model = taken(given, "model backend endpoint api_key")

@@ -19,6 +19,9 @@ _ALIKE = "not told apart from the first"
 _NARROW_PLOT = 190  # pixels: what the number in a bar must fit into
 
 Row: TypeAlias = "Mapping[str, Any]"
+"""Figures of one thing, by their names."""
+Content: TypeAlias = "dict[str, Any]"
+"""Parts of a page or a chart, by their names, as they are put together."""
 Kind: TypeAlias = Literal["dots", "line", "bars", "cells", "rule"]
 
 
@@ -280,6 +283,12 @@ def judge_fit_picture(rows: Sequence[Row]) -> Picture:
     x = Axis("decisions for the text with the higher score", max(0.0, min(shares) - 0.05), 1.0, in_percent=True)
     y = Axis("infit", max(0.0, min(infits) - 0.1), max(infits) + 0.1)
     return Picture("How well each judge fits the scale", x, y, [expected, *marks], height=308)
+
+
+def axis_around(title: str, values: Sequence[float]) -> Axis:
+    """An axis with a little room at the ends of its figures."""
+    room = 0.05 * (max(values) - min(values))
+    return Axis(title, min(values) - room, max(values) + room)
 
 
 def room_around(low: float, high: float) -> tuple[float, float]:
