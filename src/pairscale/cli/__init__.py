@@ -158,16 +158,14 @@ def _run(args: list[str]) -> int:
     if name == "--version":
         print(f"pairscale {__version__}")
         return 0
-    part = rest.pop(0) if name == "batch" and rest else None
-    if name == "batch" and part in (None, "-h", "--help"):
-        rows = [_row(part, words) for part, words in BATCH.items()]
-        print("\n".join([f"usage: pairscale batch COMMAND\n\n{COMMANDS['batch']}\n", *rows]))
-        return 0
-    known = name in COMMANDS
-    if part is not None:
-        known = part in BATCH
+    if name == "batch":
+        part = rest.pop(0) if rest else "--help"
+        if part in ("-h", "--help"):
+            rows = [_row(part, words) for part, words in BATCH.items()]
+            print("\n".join([f"usage: pairscale batch COMMAND\n\n{COMMANDS['batch']}\n", *rows]))
+            return 0
         name = f"batch {part}"
-    if known:
+    if name in COMMANDS or name in {f"batch {part}" for part in BATCH}:
         return _call(name, rest)
     say(f"usage: pairscale [OPTIONS] COMMAND\nerror: there is no command {name!r}; `pairscale --help` lists them")
     return 2

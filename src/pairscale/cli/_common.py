@@ -21,26 +21,6 @@ if TYPE_CHECKING:
 
     from pairscale.core.errors import PairscaleError
 
-__all__ = [
-    "Arguments",
-    "Facts",
-    "Output",
-    "as_argument",
-    "complain",
-    "echo",
-    "error_line",
-    "fields",
-    "in_shell",
-    "other_file",
-    "popped",
-    "printable",
-    "require_chart",
-    "say",
-    "show_table",
-    "terminal_width",
-    "writable",
-]
-
 _PIPE_WIDTH = 140
 
 _ARGUMENT = re.compile(
@@ -188,11 +168,11 @@ def writable(out: Path) -> Path:
         raise FileFormatError(f"--out {out} cannot be written: {error.strerror}") from None
 
 
-def other_file(emit: Output, out: FilePath | None, ending: str) -> Path | None:
-    """The file of ``--out`` where it has this ending; one of another ending is for the table."""
+def other_file(emit: Output, out: FilePath | None, *endings: str) -> Path | None:
+    """The file of ``--out`` where it has one of these endings; one of another ending is for the table."""
     if out is None:
         return None
-    if str(out).lower().endswith(ending):
+    if str(out).lower().endswith(endings):
         return Path(out)
     emit.out = writable(Path(out))
     return None

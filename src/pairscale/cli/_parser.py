@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pairscale.cli._common import Arguments
     from pairscale.cli.from_verb import Command, Option
 
-__all__ = ["Parser", "UsageError", "converted", "help_width"]
-
 _PANELS = {
     "What to judge": "data pairs source a b trait template criterion goal without variant_a variant_b prompt_a "
     "prompt_b name_a name_b baseline update_baseline items n_pairs order reverse shard pilot published condition kind "

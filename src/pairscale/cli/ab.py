@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pairscale as ps
 from pairscale.cli._asking import opening, say_judged
-from pairscale.cli._common import Arguments, Output, echo, fields, printable, say, show_table
+from pairscale.cli._common import Arguments, Output, echo, fields, say, show_table
 from pairscale.cli.from_verb import from_verb
+from pairscale.core.display import printable
 from pairscale.core.errors import InputError
 from pairscale.core.notices import plural
 from pairscale.core.tables import listed

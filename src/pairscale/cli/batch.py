@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pairscale as ps
 from pairscale.cli._asking import opening, read_given_pairs
-from pairscale.cli._common import Arguments, Output, as_argument, echo, fields, printable, say, show_table
+from pairscale.cli._common import Arguments, Output, as_argument, echo, fields, say, show_table
 from pairscale.cli.from_verb import from_verb
+from pairscale.core.display import printable
 from pairscale.core.errors import InputError
 from pairscale.core.notices import plural
 

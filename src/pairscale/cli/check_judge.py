@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pairscale as ps
 from pairscale.cli._asking import make_judge, opening, read_texts, say_judged
-from pairscale.cli._common import Arguments, Output, echo, fields, other_file, printable, say, show_table
+from pairscale.cli._common import Arguments, Output, echo, fields, other_file, say, show_table
 from pairscale.cli.from_verb import from_verb
+from pairscale.core.display import printable
 from pairscale.core.notices import plural
 from pairscale.core.options import FilePath
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pairscale as ps
 from pairscale.cli._asking import make_judge, opening, say_judged
-from pairscale.cli._common import Arguments, Output, echo, printable, say
+from pairscale.cli._common import Arguments, Output, echo, say
 from pairscale.cli.from_verb import from_verb
+from pairscale.core.display import printable
 
 _WINNERS = {"SAMPLE_1": "better: the first text", "SAMPLE_2": "better: the second text"}
 

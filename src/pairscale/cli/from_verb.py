@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pairscale.core.options import FilePath
 
-__all__ = ["NOT_IN_SHELL", "Command", "Option", "from_verb"]
-
 _SOURCE = Path(__file__).parents[1]
 _METAVARS = {"int": "N", "float": "X", "path": "FILE", "text": "TEXT", "mapping": "NAME=VALUE"}
 _FLAGS = {"judge_args": "--judge-arg", "as_json": "--json"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Any
 
 from pairscale.cli._common import Facts, Output, echo, say, show_table
 from pairscale.cli.from_verb import from_verb
@@ -103,13 +104,13 @@ def added(command: str, name: str | None, file: str | None) -> bool:
 
 def as_text(entry: Facts) -> Facts:
     """An entry whose lists and mappings are text, as a table and a screen show them."""
-    words = dict(entry)
-    for key, value in entry.items():
+
+    def text(value: Any) -> Any:
         if isinstance(value, Mapping):
-            words[key] = ", ".join(f"{name} {part}" for name, part in value.items())
-        elif isinstance(value, list | tuple):
-            words[key] = ", ".join(map(str, value))
-    return words
+            value = [f"{name} {part}" for name, part in value.items()]
+        return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+    return {key: text(value) for key, value in entry.items()}
 
 
 def emit_one(emit: Output, entry: Facts) -> None:

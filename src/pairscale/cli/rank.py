@@ -185,12 +185,9 @@ def _on_screen(table: pl.DataFrame) -> pl.DataFrame:
     """The same with whole scores and the interval in one column."""
     import polars as pl
 
-    lower, upper = (pl.col(name).round().cast(pl.Int64) for name in ("score_lower", "score_upper"))
-    interval = pl.format("{}-{}", lower, upper).alias("95 %")
-    place = table.columns.index("score_lower")
-    table = table.with_columns(pl.col("score").round().cast(pl.Int64), interval)
-    rest = [name for name in table.columns[place + 2 :] if name != "95 %"]
-    return table.select(*table.columns[:place], "95 %", *rest)
+    table = table.with_columns(pl.col("score", "score_lower", "score_upper").round().cast(pl.Int64))
+    interval = pl.format("{}-{}", "score_lower", "score_upper")
+    return table.with_columns(score_lower=interval).rename({"score_lower": "95 %"}).drop("score_upper")
 
 
 def _show(state: AdaptiveState, run: str | None) -> None:

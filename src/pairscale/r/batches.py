@@ -61,9 +61,9 @@ def build_requests(backend: str, pairs: Table, model: str, prefix: str, **settin
     if "pair_uid" in frame.columns:
         names = pl.col("pair_uid").cast(pl.String)
     frame = frame.with_columns(custom_id=names)
-    twice = frame.filter(frame["custom_id"].is_duplicated())["custom_id"].unique().sort()
-    if len(twice):
-        raise InputError(f"pairs: {listed(twice.to_list())} names two requests; give a column pair_uid")
+    twice = frame.filter(pl.col("custom_id").is_duplicated())
+    if twice.height:
+        raise InputError(f"pairs: {listed(sorted({*twice['custom_id']}))} names two requests; give a column pair_uid")
     form = batch_format(backend)
     rows = []
     for row in frame.iter_rows(named=True):

@@ -9,7 +9,7 @@ from typing import Any
 from pairscale.adaptive.config import DOCUMENT, OURS, PRESETS
 from pairscale.adaptive.rank import AdaptiveResult, rank_samples
 from pairscale.adaptive.session import run_path, session_exists
-from pairscale.core.errors import InputError, JudgeError
+from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES
 from pairscale.core.notices import notice
 from pairscale.core.options import require_choice, require_suffix
@@ -45,19 +45,7 @@ def rank(
     require_choice(preset, "preset", PRESETS)
     if preset == DOCUMENT and not session_exists(where):
         notice(f"preset {preset}: the settings of the design document; rank() has those of {OURS}")
-    try:
-        out = rank_samples(
-            samples, judge, run=where, preset=preset, output_file=output_file, closing_refit=None, **given
-        )
-    except JudgeError as error:
-        if isinstance(error.result, AdaptiveResult):
-            error.result = _as_r(error.result)
-        raise
-    return _as_r(out)
-
-
-def _as_r(out: AdaptiveResult) -> AdaptiveResult:
-    """A result whose tables have the columns that R calls otherwise behind their own."""
+    out = rank_samples(samples, judge, run=where, preset=preset, output_file=output_file, closing_refit=None, **given)
     return replace(out, refits=with_r_names(out.refits), items=with_r_names(out.items), logs=as_r_logs(out.logs))
 
 
@@ -72,8 +60,7 @@ def _judge(given: Settings) -> Judge:
             raise InputError("name a judge (judge='lexical', judge='openai:gpt-5.1', a callable) or backend and model")
         judge = "{backend}:{model}".format_map(of_model)
     if isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS:
-        named = {name: of_model[name] for name in ("endpoint", "api_key") if of_model[name] is not None}
-        judge_args = model_settings(judge.partition(":")[0], (judge_args or {}) | named)
+        judge_args = model_settings(judge.partition(":")[0], taken(of_model, "endpoint api_key") | (judge_args or {}))
     asked = {"template": given.pop("prompt_template"), "judge_call_args": given.pop("judge_call_args")}
     of_texts = None if isinstance(judge, Judge) else trait
     return build.make_judge(judge, trait=of_texts, judge_args=judge_args, **asked)

@@ -22,7 +22,7 @@ from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, judge_and
 from pairscale.evaluate.store import Compared, saved_result
 from pairscale.evaluate.wording import asked_words, basis_of, controlled_lines, deciding_rate, graded_words
 from pairscale.judges.base import is_judge
-from pairscale.reporting.page import Report, calibration_parts, moment, origin_of, other_names, preview
+from pairscale.reporting.page import Report, calibration_parts, moment, origin_of, other_names, preview, summed
 from pairscale.reporting.picture import intervals, shares
 from pairscale.store.marks import ANSWERS, RESULTS
 from pairscale.store.queries import PRICES_MARK, SPENDING, dated_spending
@@ -80,9 +80,7 @@ def answering_of(store: RunFile) -> pl.DataFrame:
         trace = answer["trace"]
         row = {"model": answer["name"], "day": str(answer["at"])[:10], "attempts": 1}
         rows.append(row | {"total_tokens": trace.get("tokens") or 0, "cost": trace.get("cost") or 0.0})
-    table = pl.DataFrame(rows, schema=dict(SPENDING)).group_by("model", "template_id", "day", maintain_order=True)
-    summed = table.agg(pl.exclude("prices_as_of").sum(), pl.first("prices_as_of"))
-    return dated_spending(summed, store.get_meta(PRICES_MARK))
+    return dated_spending(summed(pl.DataFrame(rows, schema=dict(SPENDING))), store.get_meta(PRICES_MARK))
 
 
 def result_of_labels(

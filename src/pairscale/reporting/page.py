@@ -299,6 +299,12 @@ def calibration_parts(found: Iterable[tuple[str, Calibration]]) -> list[Content]
     ]
 
 
+def summed(spending: pl.DataFrame) -> pl.DataFrame:
+    """What was paid, a row per model, template and day."""
+    table = spending.group_by("model", "template_id", "day", maintain_order=True)
+    return table.agg(pl.exclude("prices_as_of").sum(), pl.first("prices_as_of"))
+
+
 def moment(at: object) -> str:
     """A time as it is shown."""
     return f"{str(at)[:16].replace('T', ' ')} UTC"

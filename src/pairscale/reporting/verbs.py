@@ -18,7 +18,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import FilePath, checked, optional, require_choice, require_suffix
 from pairscale.core.samples import read_samples
 from pairscale.core.tables import listed
-from pairscale.reporting.page import Report, origin_of, sheets_of, write_page
+from pairscale.reporting.page import Report, origin_of, sheets_of, summed, write_page
 from pairscale.store.labels import LABELLING
 from pairscale.store.marks import RESULTS, RUNS, STUDY_MARK, VARIANTS
 from pairscale.store.reading import PEOPLE, choose_condition, is_run, labels_variants, named_runs, read_comparisons
@@ -515,7 +515,6 @@ def _status_of_several(files: Sequence[str]) -> RunStatus:
             texts.update(store.items()["ID"])
     tables = [part.conditions.insert_column(0, pl.lit(part.run).alias("run")) for part in parts]
     spending = pl.concat([part.spending for part in parts], how="vertical_relaxed")
-    figures = pl.exclude("prices_as_of").sum()
     labelled = [part.labelled for part in parts if part.labelled is not None]
     return replace(
         parts[0],
@@ -524,9 +523,7 @@ def _status_of_several(files: Sequence[str]) -> RunStatus:
         digest=None,
         adaptive=None,
         conditions=pl.concat(tables, how="vertical_relaxed"),
-        spending=spending.group_by("model", "template_id", "day", maintain_order=True).agg(
-            figures, pl.first("prices_as_of")
-        ),
+        spending=summed(spending),
         labelled=_summed(labelled) if labelled else None,
         labels=pl.concat([part.labels for part in parts], how="vertical_relaxed"),
         batches=sum(part.batches for part in parts),
