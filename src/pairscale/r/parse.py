@@ -76,7 +76,7 @@ def parse_output(
     columns = _COLUMNS[backend].split() + ["raw_response"] * include_raw
     is_number = ("tokens", "code", "count")
     schema = {name: pl.Int64() if name.endswith(is_number) else pl.String() for name in columns}
-    table = pl.DataFrame([{name: row.get(name) for name in columns} for row in rows], schema=schema)
+    table = pl.DataFrame(rows, schema=schema)
     if unread:
         notice(f"{file}: {plural(len(unread), 'line')} cannot be read: {'; '.join(unread[:3])}")
     if nameless:
