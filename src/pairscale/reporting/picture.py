@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from pairscale.core.display import printable
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -39,7 +41,7 @@ def names(ids: Sequence[str]) -> list[str]:
     """Ids as a chart can show them: on one line, of printable characters, not endless, and still all different."""
     shown = []
     for name in ids:
-        plain = "".join(letter if letter.isprintable() else "�" for letter in " ".join(name.split())) or "�"
+        plain = printable(name) or "�"
         shown.append(plain if len(plain) <= _LONGEST_NAME else plain[: _LONGEST_NAME - 1] + "…")
     often = Counter(shown)
     return [name if often[name] == 1 else f"{name} ({at})" for at, name in enumerate(shown, start=1)]
