@@ -175,22 +175,17 @@ def create_batch(
     return _call(backend, api_key, lambda http: http.json("POST", path, body, again=False), **version)
 
 
-def get_batch(backend: str, batch_id: str, api_key: str | None = None, **version: Any) -> JsonObject:
-    """Where a batch stands."""
-    return poll_batch(backend, batch_id, 0, 0, api_key=api_key, verbose=False, **version)
-
-
 def poll_batch(
     backend: str,
     batch_id: str,
-    interval_seconds: float,
-    timeout_seconds: float,
+    interval_seconds: float = 0.0,
+    timeout_seconds: float = 0.0,
     max_attempts: float = math.inf,
     api_key: str | None = None,
-    verbose: bool = True,
+    verbose: bool = False,
     **version: Any,
 ) -> JsonObject:
-    """Look at a batch until it has ended, the time is over, or the number of looks is reached."""
+    """Look at a batch once, or until it has ended, the time is over, or the number of looks is reached."""
     interval = require_number(interval_seconds, "interval_seconds", least=0)
     timeout = require_number(timeout_seconds, "timeout_seconds", least=0, infinite=True)
 
@@ -263,7 +258,7 @@ class BatchResult(ReprMixin, table="results", columns=ANSWER_COLUMNS):
     batch: JsonObject
     results: pl.DataFrame | None
     failed_attempts: pl.DataFrame
-    run: Path | str
+    run: FilePath
     batch_ids: Sequence[str] = ()
 
     def __str__(self) -> str:
@@ -276,7 +271,7 @@ class BatchResult(ReprMixin, table="results", columns=ANSWER_COLUMNS):
 def run_pipeline(
     backend: str,
     pairs: Table,
-    model: str,
+    model: str | None,
     *,
     batch_input_path: FilePath | None = None,
     batch_output_path: FilePath | None = None,
@@ -295,9 +290,10 @@ def run_pipeline(
         if copy is not None and (Path(copy).is_dir() or not Path(copy).absolute().parent.is_dir()):
             raise InputError(f"{name}: {copy} is not a file in a folder that exists; name one")
     submission = taken(settings, "metadata batch_size n_segments max_cost")
+    backend = backend.lower()
+    batch_format(backend)  # says which providers have batches
     judge = judge_from(backend, model, **settings)
     where = Path(tempfile.mkdtemp(prefix="pairscale-batch-")) / "run.db" if run is None else run
-    waiting = {"interval": interval_seconds, "timeout": timeout_seconds, "rounds": max_attempts}
 
     manager = BatchManager(where)
 
@@ -307,7 +303,10 @@ def run_pipeline(
             entries = [entry for entry in manager.entries() if entry.condition_id == plan.condition_id]
             keys = [entry.key for entry in entries]
             if poll:
-                await manager.wait(keys, told=tell if verbose else None, **waiting)
+                told = tell if verbose else None
+                await manager.wait(
+                    keys, told=told, interval=interval_seconds, timeout=timeout_seconds, rounds=max_attempts
+                )
             batch: JsonObject = {}
             if entries:
                 batch = (await batch_format(backend).get(BatchHTTP(judge.client), str(entries[0].batch_id))).raw
@@ -324,8 +323,7 @@ def run_pipeline(
     if poll:
         results = batch_table(answered, failed, backend, model, raw=include_raw)
     return BatchResult(
-        backend, source, output, file, batch, results, named_as_in_r(failed, PREFIXES[backend]),
-        str(where) if "://" in str(where) else Path(where),
+        backend, source, output, file, batch, results, named_as_in_r(failed, PREFIXES[backend]), where,
         [entry.batch_id for entry in entries if entry.batch_id is not None],
     )  # fmt: skip
 
@@ -390,14 +388,6 @@ def write_pairs(run: FilePath, entry: RegistryEntry, results: Path) -> Path:
 def pairs_beside(results: Path) -> Path:
     """The file that says of which pairs the results of a batch of ours are; its requests have names without ids."""
     return results.with_suffix(".pairs.csv")
-
-
-def submit_batch(backend: str, pairs: Table, model: str | None, **settings: Any) -> BatchResult:
-    """Have pairs judged in batches of any provider that has them."""
-    if model is None:
-        raise InputError(f"name a model of {backend}")
-    batch_format(backend.lower())  # says which providers have batches
-    return run_pipeline(backend.lower(), pairs, model, **settings)
 
 
 def llm_download_batch_results(x: Any) -> pl.DataFrame:
