@@ -14,7 +14,6 @@ from pairscale.checks.orders import split_orders
 from pairscale.checks.position import PositionalBias, compare_orders, measure_bias
 from pairscale.checks.templates import TemplateStudy, row_of, study_of
 from pairscale.core.errors import InputError
-from pairscale.core.results import read_form
 from pairscale.reporting.page import (
     Report,
     calibration_parts,
@@ -22,11 +21,11 @@ from pairscale.reporting.page import (
     other_names,
     pair_writer,
     pairs_to_read,
+    people_in,
     renamed,
     texts_of,
 )
 from pairscale.reporting.picture import intervals
-from pairscale.store.labels import label_results
 from pairscale.store.marks import STUDY_MARK
 
 if TYPE_CHECKING:
@@ -65,8 +64,7 @@ def bias_of_run(
     judged = [(name, judge, row["model"], store.results(row["condition_id"])) for name, judge, row in combinations]
     spending = store.spending(condition_id)
     origin = origin_of(store, pseudonyms=pseudonyms)
-    labels = label_results(store)
-    people = read_form(labels).table if labels.height else None
+    people = people_in(store)
     other = other_names(items["ID"]) if pseudonyms else {}
     items = renamed(items, other, "ID")
     if people is not None:

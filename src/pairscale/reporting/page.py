@@ -20,11 +20,13 @@ from markupsafe import Markup
 from pairscale._version import __version__, __year__
 from pairscale.core.files import replacing
 from pairscale.core.notices import plural
+from pairscale.core.results import read_form
 from pairscale.judges.base import judged_by, no_grading
 from pairscale.providers.catalog import price_note
 from pairscale.reporting.picture import calibration_picture, number, percent
 from pairscale.reporting.svg import asset, picture_css, svg
 from pairscale.store.audit import closing_of
+from pairscale.store.labels import label_results
 
 if TYPE_CHECKING:
     from pairscale.checks.calibration import Calibration
@@ -297,6 +299,12 @@ def calibration_parts(found: Iterable[tuple[str, Calibration]]) -> list[Content]
         {"who": who, "found": one, "chart": calibration_picture(one.bins.to_dicts(), label, across, up[one.against])}
         for who, one in found
     ]
+
+
+def people_in(store: RunFile) -> pl.DataFrame | None:
+    """What people said in a run file, as results; None where no one did."""
+    labels = label_results(store)
+    return read_form(labels).table if labels.height else None
 
 
 def summed(spending: pl.DataFrame) -> pl.DataFrame:

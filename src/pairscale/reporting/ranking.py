@@ -25,7 +25,7 @@ from pairscale.core.columns import TASK_COLUMNS, judge_column
 from pairscale.core.comparisons import OF_ITS_PAIR, Outcome
 from pairscale.core.errors import InputError
 from pairscale.core.notices import is_told, plural
-from pairscale.core.results import ORDER_KNOWN, read_form
+from pairscale.core.results import ORDER_KNOWN
 from pairscale.core.samples import with_kept
 from pairscale.judges.base import is_judge
 from pairscale.models.bayes.logs import ITEM_LOG
@@ -42,12 +42,12 @@ from pairscale.reporting.page import (
     other_names,
     pair_writer,
     pairs_to_read,
+    people_in,
     preview,
     renamed,
     texts_of,
 )
 from pairscale.reporting.picture import judge_fit_picture, run_lines, score_picture
-from pairscale.store.labels import label_results
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -142,12 +142,11 @@ def ranking_of_run(
     refits = store.read_log("round_log") if is_adaptive else []
     items = items_so_far(store) if refits else None
     chosen = "beforehand" if store.get_meta("adaptive") is None else "adaptive"
-    labels = label_results(store)
     spending = store.spending(condition_id)
     origin = origin_of(store, pseudonyms=pseudonyms)
     if "win" not in judgements["outcome"]:
         raise InputError("the run file holds no decided comparison yet, so there is nothing to report")
-    people = read_form(labels).table if labels.height else None
+    people = people_in(store)
     other: dict[str, str] = {}
     if pseudonyms:
         other = other_names(samples["ID"])

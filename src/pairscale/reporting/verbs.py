@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import polars as pl
 
@@ -135,7 +135,7 @@ def written_report(
     *,
     out: FilePath | None,
     title: str | None,
-    kind: str | None,
+    kind: Kind | None,
     condition: str | None,
     without_texts: bool,
     pseudonyms: bool,
@@ -148,6 +148,8 @@ def written_report(
     Raises:
         InputError: If an option does not fit the run.
     """
+    from pairscale.checks.card import is_judge_card, read_judge_card
+
     optional(require_suffix, out, "out", (".html", ".htm", *TABLE_SUFFIXES))
     optional(require_suffix, again, "again", (".jsonl", ".ndjson"))
     optional(require_choice, kind, "kind", get_args(Kind))
@@ -155,14 +157,13 @@ def written_report(
     run, files = named_runs(run)
     path = str(run) if isinstance(run, str | os.PathLike) and not is_pattern(run) else None
     how = {"texts": not without_texts, "pseudonyms": pseudonyms}
-    card = _card_of(path) if path is not None and files is None else None
-    if card is not None:
+    if path is not None and files is None and is_judge_card(path):
         require_none({"kind": kind, "condition": condition}, "a judge card is one thing")
-        found = card
+        found = report_of_result(read_judge_card(path))
     elif path is not None and files is None and is_run(path):
         require_none(reading, "a run file knows its columns and its texts")
         with open_run(path) as store, store.snapshot():
-            found = report_of_run(store, cast("Kind | None", kind), _chosen(store, kind, condition), **how)
+            found = report_of_run(store, kind, _chosen(store, kind, condition), **how)
     else:
         found = _of_results(files or run, kind, condition, reading, **how)
     found = _as_printed(found, out, **printed)
@@ -389,17 +390,6 @@ def _chosen(store: RunFile, kind: str | None, condition: str | None) -> str | No
     if condition == PEOPLE or kind in {"ab", "variants"} or not store.counts()["comparisons"]:
         return condition
     return None if kind == "bias" and condition is None else choose_condition(store.conditions(), condition)
-
-
-def _card_of(path: str) -> Report | None:
-    """The report of a judge card, if it is one."""
-    from pairscale.checks.card import is_judge_card, read_judge_card
-
-    if "://" in path or not is_judge_card(path):
-        return None
-    from pairscale.reporting.card import card_report
-
-    return card_report(read_judge_card(path))
 
 
 def _of_results(results: Any, kind: str | None, condition: str | None, reading: Content, **how: Any) -> Report:
