@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,9 +113,9 @@ def _updates(arguments: Arguments, kept: Path) -> Iterator[None]:
             labels = _labels_in(kept)
             if labels is not None and labels.height > seen:
                 seen = labels.height
-                with without_notices():
+                with without_notices(), suppress(InputError):  # such as that all labels so far are ties
                     result = ps.trust(**arguments | {"labels": labels})
-                say(f"{plural(seen, 'label')}: {str(result).splitlines()[0]}")
+                    say(f"{plural(seen, 'label')}: {str(result).splitlines()[0]}")
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
