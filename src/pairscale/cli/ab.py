@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from pairscale.core.notices import plural
 from pairscale.core.tables import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable, Mapping
 
     from pairscale.cli._common import Facts
 
@@ -77,12 +78,8 @@ def _say_ranking(result: ps.VariantsResult, emit: Output) -> None:
     import polars as pl
 
     tables = [result.ranking(key).insert_column(0, pl.lit(key).alias("criterion")) for key in result.keys]
-    document = {
-        "verdicts": {key: result.verdict(key) for key in result.keys},
-        "rankings": {key: result.ranking(key).to_dicts() for key in result.keys},
-        "differences": {key: result.differences(key).to_dicts() for key in result.keys},
-        **fields(result, "variants baseline stopped cost"),
-    }
+    figures = {"verdicts": result.verdict, "rankings": result.ranking, "differences": result.differences}
+    document = _by_key(result.keys, figures) | fields(result, "variants baseline stopped cost")
 
     def show() -> None:
         echo(f"{result}\n")
@@ -125,13 +122,14 @@ def _show(result: ps.PairwiseRunResult) -> None:
 
 
 def _document(result: ps.PairwiseRunResult) -> Facts:
-    figures: dict[str, Callable[[str], Any]] = {
-        "verdicts": result.verdict,
-        "counts": result.counts,
-        "win_rates_decided": lambda key: result.win_rate(key, ties="excluded"),
-    }
+    figures: dict[str, Any] = {"verdicts": result.verdict, "counts": result.counts}
+    figures["win_rates_decided"] = partial(result.win_rate, ties="excluded")
     if result.control:
         figures["controlled"] = result.controlled
-    document = {name: {key: figure(key) for key in result.keys} for name, figure in figures.items()}
-    document["agreement"] = {f"{x} / {y}": result.agreement(x, y) for x, y in combinations(result.keys, 2)}
-    return {**result.to_dict(), **document}
+    agreement = {f"{x} / {y}": result.agreement(x, y) for x, y in combinations(result.keys, 2)}
+    return {**result.to_dict(), **_by_key(result.keys, figures), "agreement": agreement}
+
+
+def _by_key(keys: Iterable[str], figures: Mapping[str, Any]) -> Facts:
+    """Figures of each comparator, by name."""
+    return {name: {key: figure(key) for key in keys} for name, figure in figures.items()}
