@@ -80,8 +80,8 @@ def make_judge(arguments: Arguments) -> Judge:
     return judge
 
 
-def opening(*judges: str, saved: bool = True) -> None:
-    """Say who judges, and whether that is a grading."""
+def opening(*judges: str, run: object = "") -> None:
+    """Say who judges, whether that is a grading, and what it means that no run file was named."""
     from pairscale.judges.base import judged_by, no_grading
 
     say(f"judge: {judged_by(judges)}")
@@ -90,7 +90,7 @@ def opening(*judges: str, saved: bool = True) -> None:
         banner += " Name a model with --judge."
     if banner:
         say(banner)
-    if not saved:
+    if run is None:
         say("note: without --run, nothing is saved if this is interrupted")
 
 

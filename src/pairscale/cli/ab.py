@@ -54,7 +54,7 @@ def command(arguments: Arguments, emit: Output) -> None:
             --labels); several of them are a panel that decides by majority.
     """
     judges = arguments["judge"] or ["lexical" if arguments["labels"] is None else "people"]
-    opening(*judges, saved=arguments["run"] is not None)
+    opening(*judges, run=arguments["run"])
     others = arguments.pop("b")
     result = ps.ab(arguments.pop("a"), *(others if isinstance(others, list) else [others]), **arguments)
     if isinstance(result, ps.VariantsResult):

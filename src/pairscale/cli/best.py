@@ -32,7 +32,7 @@ def command(arguments: Arguments, emit: Output) -> None:
         candidates: A table with ID and text, and with --by the column of the sets.
         run: The run file: every answer is kept there, and the same command resumes it.
     """
-    opening(arguments["judge"], saved=arguments["run"] is not None)
+    opening(arguments["judge"], run=arguments["run"])
     result = ps.best(**arguments)
     document = fields(result, "winner items asked comparisons set_aside")
     emit(document, result.items, lambda: _show(result))

@@ -63,7 +63,7 @@ def command(
     elif judges:
         arguments["data"] = data
         ids = read_pairs(arguments, "data")
-        opening(*judges, saved=arguments["run"] is not None)
+        opening(*judges, run=arguments["run"])
         pairs = arguments["data"]
         if n_pairs is not None:
             pairs = ps.sample_pairs(pairs, 1, n_pairs, seed=1)

@@ -53,7 +53,7 @@ def command(arguments: Arguments, emit: Output) -> int:
             panel that decides by majority.
     """
     judges = arguments["judge"] or ["lexical"]
-    opening(*judges, saved=arguments["run"] is not None)
+    opening(*judges, run=arguments["run"])
     try:
         result = ps.gate(**arguments)
     except JudgeError as error:

@@ -53,7 +53,7 @@ def command(arguments: Arguments, emit: Output, *, dry_run: bool = False) -> Non
     read_given_pairs(arguments)
     pairs = arguments["pairs"]
     judge = make_judge(arguments)
-    opening(judge.condition.judge_id, saved=dry_run or run is not None)
+    opening(judge.condition.judge_id, run=dry_run or run)
     if dry_run:
         _show_request(emit, judge, pairs)
         return
@@ -76,7 +76,7 @@ def command(arguments: Arguments, emit: Output, *, dry_run: bool = False) -> Non
     if answers.n_failed:
         say(f"{answers.n_failed:,} without an answer; the same command asks them again:")
         for row in answers.failed_pairs.head(3).iter_rows(named=True):
-            say(f"  {row['ID1']} / {row['ID2']}: {row['error_code']}: {row['error_message']}")
+            say("  {ID1} / {ID2}: {error_code}: {error_message}".format_map(row))
     if is_many(pairs.height) and run is not None and emit.is_screen:
         say(f"too many results to show: pairscale export {as_argument(run)} --out results.parquet")
     else:

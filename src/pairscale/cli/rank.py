@@ -91,7 +91,7 @@ def command(
     read_texts(arguments)
     arguments |= _configured(set_)
     judge = make_judge(arguments)
-    opening(judge.condition.judge_id, saved=run is not None)
+    opening(judge.condition.judge_id, run=run)
     started = datetime.now(UTC)
     with _page_of_people(arguments, labellers, instructions, host, port, url):
         result = ps.rank(**arguments)

@@ -120,13 +120,15 @@ def _standing(found: ps.RunStatus) -> list[str]:
         elif reason is not None or run["has_ended"]:
             state = ENDINGS.get(reason, PAUSED)
         name, certainty = named_reliability(run, run["preset"])
-        certainty = f" ({certainty})" if certainty else ""
+        figure = f"{name} {shown_figure(run['reliability'])}{provisional(run)}"
+        if certainty:
+            figure += f" ({certainty})"
+        stage = run["stage"].replace("_", " ")
+        words = {**run, "withdrawn": len(run["withdrawn"]), "figure": figure, "stage": stage, "state": state}
         lines.append(
-            f"adaptive ranking (preset {run['preset']}, goal {run['goal']}): {run['n_items']:,} items "
-            f"({len(run['withdrawn']):,} withdrawn), {run['committed_pairs']:,} comparisons, "
-            f"{run['invalid']:,} invalid answers, "
-            f"{name} {shown_figure(run['reliability'])}{provisional(run)}{certainty}, "
-            f"{run['stage'].replace('_', ' ')}, round {run['round_id']}, {state}"
+            "adaptive ranking (preset {preset}, goal {goal}): {n_items:,} items ({withdrawn:,} withdrawn), "
+            "{committed_pairs:,} comparisons, {invalid:,} invalid answers, {figure}, {stage}, round {round_id}, "
+            "{state}".format_map(words)
         )
         health = judge_health(run["judge"] or {})
         if health:

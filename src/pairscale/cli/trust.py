@@ -80,7 +80,7 @@ def _show(result: Trust) -> None:
         show_table(result.people, digits=2)
     echo("\nNext pairs to ask people about (--out FILE writes them all, with their texts):")
     for row in result.next.head(_MOST_SHOWN).iter_rows(named=True):
-        echo(f"  {row['ID1']} and {row['ID2']}")
+        echo("  {ID1} and {ID2}".format_map(row))
 
 
 def _labelled(arguments: Arguments, labellers: str | None, url: str | None) -> Any:

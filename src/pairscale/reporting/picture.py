@@ -179,7 +179,7 @@ def _interval_words(row: Row, ends: Sequence[float], write: Any) -> str:
         return text
     if row["rank_lower"] is None:
         return f"{text}, rank {row['rank']:,}"
-    return f"{text}, rank {row['rank']:,} ({row['rank_lower']:,} to {row['rank_upper']:,})"
+    return text + ", rank {rank:,} ({rank_lower:,} to {rank_upper:,})".format_map(row)
 
 
 def score_picture(rows: Sequence[Row], heading: str = "") -> Picture:
