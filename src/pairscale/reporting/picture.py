@@ -289,8 +289,9 @@ def judge_fit_picture(rows: Sequence[Row]) -> Picture:
 
 def axis_around(title: str, values: Sequence[float]) -> Axis:
     """An axis with a little room at the ends of its figures."""
-    room = 0.05 * (max(values) - min(values))
-    return Axis(title, min(values) - room, max(values) + room)
+    low, high = room_around(min(values), max(values))
+    room = 0.05 * (high - low)
+    return Axis(title, low - room, high + room)
 
 
 def room_around(low: float, high: float) -> tuple[float, float]:
