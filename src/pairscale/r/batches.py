@@ -102,7 +102,7 @@ def write_openai_batch_file(batch_tbl: Table, path: FilePath) -> Path:
 
 def _rows(table: Table) -> Sequence[JsonObject]:
     """The rows of a table; a list of them as it is, since a table would fill up what its requests leave out."""
-    if isinstance(table, list):
+    if isinstance(table, list | tuple):
         return table
     return to_frame(table, "requests").to_dicts()
 
