@@ -182,21 +182,6 @@ def test_what_begins_with_an_underscore_is_used_in_its_own_package_alone():
     assert [name for path in modules() for name in private_imports(path, path.read_text("utf-8"))] == []
 
 
-@pytest.mark.parametrize(
-    ("line", "seen"),
-    [
-        ("from pairscale.models._sirt import fit", 1),
-        ("import pairscale.models._sirt", 1),
-        ("from pairscale.models import _sirt, bayes", 1),
-        ("from pairscale.adaptive.rank import _ranked", 1),
-        ("from pairscale.adaptive.selection.pollitt import quotas", 0),
-        ("from pairscale._version import __version__", 0),
-    ],
-)
-def test_a_private_import_is_seen(line, seen):
-    assert len(private_imports(SRC / "adaptive" / "gates.py", line)) == seen
-
-
 def test_inside_core_too():
     found = {
         path.stem: set(re.findall(r"pairscale\.core\.(\w+) import", path.read_text("utf-8"))) for path in CORE_FILES

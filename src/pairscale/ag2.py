@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import Any
 
 from pairscale.core.errors import InputError
-from pairscale.core.options import ProgressMode, checked
+from pairscale.core.options import FilePath, ProgressMode, checked
 from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome
 from pairscale.evaluate.formats.reading import DirectoryTraceSource, save_trace
 from pairscale.evaluate.human import human_labels, human_pairwise
@@ -47,7 +46,7 @@ async def run_pairwise(
     variant_a: VariantLike,
     variant_b: VariantLike,
     comparators: Iterable[PairwiseComparator],
-    store_dir: str | os.PathLike[str] | None = None,
+    store_dir: FilePath | None = None,
     model_config: Any = None,
     variant_a_name: str = "A",
     variant_b_name: str = "B",
@@ -58,7 +57,7 @@ async def run_pairwise(
     timeout: float | None = TIMEOUT,
     variant_timeout: float | None = None,
     repeats: int = 1,
-    run: str | os.PathLike[str] | None = None,
+    run: FilePath | None = None,
     failures: Failures = "loss",
     stop_when: StopWhen | None = None,
     max_cost: float | None = None,
@@ -160,11 +159,11 @@ async def run_pairwise_async(*args: Any, **settings: Any) -> Any:
 @blocking("run")
 @checked
 async def evaluate_pairwise(
-    source_a: TraceSource | str | os.PathLike[str],
-    source_b: TraceSource | str | os.PathLike[str],
+    source_a: TraceSource | FilePath,
+    source_b: TraceSource | FilePath,
     *,
     comparators: Iterable[PairwiseComparator],
-    store_dir: str | os.PathLike[str] | None = None,
+    store_dir: FilePath | None = None,
     variant_a: str = "A",
     variant_b: str = "B",
     suite: SuiteLike | None = None,
@@ -173,7 +172,7 @@ async def evaluate_pairwise(
     label: str | None = None,
     stream: None = None,
     timeout: float | None = TIMEOUT,
-    run: str | os.PathLike[str] | None = None,
+    run: FilePath | None = None,
     failures: Failures = "loss",
     stop_when: StopWhen | None = None,
     max_cost: float | None = None,

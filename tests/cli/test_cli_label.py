@@ -12,6 +12,7 @@ import threading
 import urllib.parse
 import urllib.request
 
+import polars as pl
 import pytest
 
 import pairscale as ps
@@ -240,3 +241,27 @@ def test_people_as_the_judge_of_a_run(process, folder):
     with ps.open_run(folder / "run.db") as store:
         assert store.results()["better_sample"].to_list() == ["SAMPLE_1"] * 4
         assert store.results()["model"].to_list() == ["ann"] * 4
+
+
+def test_ties_alone_do_not_end_what_trust_says_of_new_labels(run, folder, monkeypatch, capsys):
+    from pairscale.cli import trust
+
+    looked = threading.Event()
+    kept = folder / "kept.db"
+    pairs = [{"ID1": "ann", "text1": "A.", "ID2": "dot", "text2": "B."}]
+    pl.DataFrame(pairs).write_csv("pairs.csv")
+    monkeypatch.setattr("sys.stdin", io.StringIO("tie\n"))
+    ps.label("pairs.csv", run=kept, labellers="ann", terminal=True)
+    real = ps.trust
+
+    def watched(**arguments):
+        try:
+            return real(**arguments)
+        finally:
+            looked.set()
+
+    monkeypatch.setattr(trust, "_LOOK_INTERVAL_S", 0.01)
+    monkeypatch.setattr(trust.ps, "trust", watched, raising=False)
+    with trust._updates({"run": str(run)}, kept):  # an exception in its thread would fail the test
+        assert looked.wait(600)
+    assert "Traceback" not in capsys.readouterr().err

@@ -107,17 +107,6 @@ def test_the_page_goes_beside_the_run(cli, run):
     assert "<h1>Whose?</h1>" in Path("run.html").read_text("utf-8")
 
 
-def test_a_table_for_those_who_want_one(cli, run):
-    assert cli("report", run, "--out", "ranking.csv").code == 0
-    assert read_table("ranking.csv")["ID"].to_list() == ["dot", "cem", "bob", "ann"]
-
-
-def test_what_surprises_can_be_labelled(cli, run):
-    done = cli("report", run, "--again", "again.jsonl", "--json")
-    cases = [json.loads(line) for line in Path("again.jsonl").read_text("utf-8").splitlines()]
-    assert len(cases) == done.json["again"]
-
-
 @pytest.mark.parametrize(
     ("args", "said"),
     [

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from tests.batching import MODELS, pairs_of
 
-from pairscale import r
+from pairscale import batch, r
 from pairscale.core.errors import InputError, JudgeError, TableError
 from pairscale.r import (
     parse_anthropic_batch_output,
@@ -100,7 +100,7 @@ def test_the_file_of_requests(tmp_path):
     plain = [{"custom_id": "r", "method": "POST", "url": "/v1/x", "body": {"a": 1, "b": None}}]
     r.write_openai_batch_file(plain, tmp_path / "plain.jsonl")
     assert json.loads((tmp_path / "plain.jsonl").read_text())["body"] == {"a": 1, "b": None}
-    with pytest.raises(TableError, match="body"):
+    with pytest.raises(TableError, match="no column 'method'"):
         r.write_openai_batch_file([{"custom_id": "r"}], path)
 
 
@@ -191,8 +191,9 @@ def test_poll_false_returns_at_once_and_can_be_taken_up(batch_server, tmp_path):
     assert begun.results is None
     assert begun.batch_output_path is None
     assert len(begun.batch_ids) == 2
-    assert r.llm_download_batch_results(begun).height == 0
-    while r.llm_download_batch_results(begun).height < 6:
+    with pytest.raises(InputError, match=r"batch\.collect"):
+        r.llm_download_batch_results(begun)
+    while batch.collect(begun.run).results.height < 6:
         pass
     again = r.run_openai_batch_pipeline(pairs_of(4), MODEL, run=run, interval_seconds=0.01)
     assert again.results.height == 6

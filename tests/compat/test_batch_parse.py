@@ -113,8 +113,6 @@ def test_gemini_golden(tmp_path, caplog):
         ("pair_17", None, None),
         ("_vs_b", None, None),
         ("a_vs_b", None, ("a", "b")),
-        ("a_1:b_vs_2#12", None, ("a_1", "b_vs_2")),
-        ("a:b:c#1", None, None),
     ],
 )
 def test_ids_in_names(name, prefix, ids):

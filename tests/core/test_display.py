@@ -346,7 +346,7 @@ def test_long_tables_are_cut_and_what_is_missing_is_said() -> None:
 
 def test_what_is_not_there_yet_has_no_table(message_snapshot) -> None:
     waiting = replace(made(ps.BatchResult), results=None)
-    assert repr(waiting) == "<BatchResult of openai: 0 batches, not waited for, in run.db>"
+    assert repr(waiting) == "<BatchResult: 0 batches of openai, not waited for, in run.db>"
     assert "<table" not in waiting._repr_html_()
     with pytest.raises(InputError) as refused:
         waiting.to_pandas()

@@ -15,7 +15,8 @@ from pairscale.reporting.verbs import write_report
 
 HOSTILE = (
     "<script>alert(1)</script>", "</details></td>", "$title", "${head}", "$$", 'say "hello"', "it's", "&amp;", "a&b",
-    "</svg>", "</title>", "%s {0}", "]]>", "<!--", "一二三", "x" * 300, " leading", "=1+1", "\u202eback",
+    "</svg>", "</title>", "%s {0}", "]]>", "<!--", "{{ 7 * 7 }}", "{% raw %}", "一二三", "x" * 300, " leading",
+    "=1+1", "\u202eback",
 )  # fmt: skip
 
 

@@ -11,10 +11,10 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from keyword import iskeyword
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pairscale._version import __version__
-from pairscale.cli._common import Output, complain, error_line, in_shell, say
+from pairscale.cli._common import Arguments, Output, complain, error_line, in_shell, say
 from pairscale.core.errors import InputError, PairscaleError
 
 if TYPE_CHECKING:
@@ -158,16 +158,14 @@ def _run(args: list[str]) -> int:
     if name == "--version":
         print(f"pairscale {__version__}")
         return 0
-    part = rest.pop(0) if name == "batch" and rest else None
-    if name == "batch" and part in (None, "-h", "--help"):
-        rows = [_row(part, words) for part, words in BATCH.items()]
-        print("\n".join([f"usage: pairscale batch COMMAND\n\n{COMMANDS['batch']}\n", *rows]))
-        return 0
-    known = name in COMMANDS
-    if part is not None:
-        known = part in BATCH
+    if name == "batch":
+        part = rest.pop(0) if rest else "--help"
+        if part in ("-h", "--help"):
+            rows = [_row(part, words) for part, words in BATCH.items()]
+            print("\n".join([f"usage: pairscale batch COMMAND\n\n{COMMANDS['batch']}\n", *rows]))
+            return 0
         name = f"batch {part}"
-    if known:
+    if name in COMMANDS or name in {f"batch {part}" for part in BATCH}:
         return _call(name, rest)
     say(f"usage: pairscale [OPTIONS] COMMAND\nerror: there is no command {name!r}; `pairscale --help` lists them")
     return 2
@@ -203,7 +201,7 @@ def _call(name: str, args: list[str]) -> int:
         return 2
 
 
-def _work(command: Command, arguments: dict[str, Any]) -> int:
+def _work(command: Command, arguments: Arguments) -> int:
     """Call the function of a command."""
     own = {name: arguments.pop(name) for name in command.own.parameters if name in arguments}
     if "emit" in command.own.parameters:

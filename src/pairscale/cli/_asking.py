@@ -5,9 +5,9 @@ Each function takes the arguments of the verb, and puts in their place what it h
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pairscale.cli._common import in_shell, popped, say
+from pairscale.cli._common import Arguments, in_shell, popped, say
 from pairscale.cli._history import READ
 from pairscale.core.notices import plural
 
@@ -22,7 +22,7 @@ _OF_PAIRS = ("a_col", "b_col")
 _OF_JUDGE = ("trait", "template", "judge_args", "base_url", "cache", "price")
 
 
-def read_texts(arguments: dict[str, Any]) -> None:
+def read_texts(arguments: Arguments) -> None:
     """Read the texts that ``data`` names."""
     from pairscale.core.samples import inspect_samples, require_all_read
 
@@ -34,7 +34,7 @@ def read_texts(arguments: dict[str, Any]) -> None:
     arguments["data"] = report
 
 
-def read_pairs(arguments: dict[str, Any], name: str) -> list[str] | None:
+def read_pairs(arguments: Arguments, name: str) -> list[str] | None:
     """Read pairs, or texts and make all their pairs.
 
     Returns:
@@ -49,7 +49,7 @@ def read_pairs(arguments: dict[str, Any], name: str) -> list[str] | None:
     return ids
 
 
-def read_given_pairs(arguments: dict[str, Any]) -> None:
+def read_given_pairs(arguments: Arguments) -> None:
     """Read pairs where texts alone would not do."""
     from pairscale.pairing.reading import read_given_pairs as read
 
@@ -71,7 +71,7 @@ def _say_read(report: SamplesReport) -> None:
         say(in_shell(line))
 
 
-def make_judge(arguments: dict[str, Any]) -> Judge:
+def make_judge(arguments: Arguments) -> Judge:
     """Make the judge that ``judge`` names, with its settings."""
     from pairscale.judges.build import judge_with
 
@@ -80,8 +80,8 @@ def make_judge(arguments: dict[str, Any]) -> Judge:
     return judge
 
 
-def opening(*judges: str, saved: bool = True) -> None:
-    """Say who judges, and whether that is a grading."""
+def opening(*judges: str, run: object = "") -> None:
+    """Say who judges, whether that is a grading, and what it means that no run file was named."""
     from pairscale.judges.base import judged_by, no_grading
 
     say(f"judge: {judged_by(judges)}")
@@ -90,7 +90,7 @@ def opening(*judges: str, saved: bool = True) -> None:
         banner += " Name a model with --judge."
     if banner:
         say(banner)
-    if not saved:
+    if run is None:
         say("note: without --run, nothing is saved if this is interrupted")
 
 

@@ -9,34 +9,17 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pairscale.core.display import as_cell, printable, text_lines
 from pairscale.core.errors import without_login
 from pairscale.core.notices import plural
+from pairscale.core.options import FilePath
 
 if TYPE_CHECKING:
     import polars as pl
 
     from pairscale.core.errors import PairscaleError
-
-__all__ = [
-    "Output",
-    "as_argument",
-    "complain",
-    "echo",
-    "error_line",
-    "fields",
-    "in_shell",
-    "other_file",
-    "popped",
-    "printable",
-    "require_chart",
-    "say",
-    "show_table",
-    "terminal_width",
-    "writable",
-]
 
 _PIPE_WIDTH = 140
 
@@ -46,6 +29,12 @@ _ARGUMENT = re.compile(
 )
 _CONFIGURED = re.compile(r"^(?:adaptive_config|btl_config): ")
 _OTHER_NAMES = {"pair_pct": "share", "fit_fn": "fit", "judge_args": "judge-arg", "unconnected": "separate"}
+
+
+Arguments: TypeAlias = dict[str, Any]
+"""The arguments of a verb, by their names."""
+Facts: TypeAlias = dict[str, Any]
+"""What ``--json`` writes of a result, by name."""
 
 
 def say(message: str) -> None:
@@ -104,19 +93,19 @@ def _option(name: str) -> str:
     return f"--{_OTHER_NAMES.get(name, name).replace('_', '-')}"
 
 
-def require_chart(path: str | Path) -> None:
+def require_chart(path: FilePath) -> None:
     """Refuse the file of a chart before any work is done."""
     from pairscale.reporting.vega import require_chart_file
 
     require_chart_file(Path(path), "--chart")
 
 
-def popped(arguments: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+def popped(arguments: Arguments, names: Iterable[str]) -> Arguments:
     """Take the arguments of these names out, as far as they are there."""
     return {name: arguments.pop(name) for name in names if name in arguments}
 
 
-def fields(result: object, names: str) -> dict[str, Any]:
+def fields(result: object, names: str) -> Facts:
     """Attributes of a result, for its JSON document."""
     return {name: getattr(result, name) for name in names.split()}
 
@@ -179,11 +168,11 @@ def writable(out: Path) -> Path:
         raise FileFormatError(f"--out {out} cannot be written: {error.strerror}") from None
 
 
-def other_file(emit: Output, out: str | Path | None, ending: str) -> Path | None:
-    """The file of ``--out`` where it has this ending; one of another ending is for the table."""
+def other_file(emit: Output, out: FilePath | None, *endings: str) -> Path | None:
+    """The file of ``--out`` where it has one of these endings; one of another ending is for the table."""
     if out is None:
         return None
-    if str(out).lower().endswith(ending):
+    if str(out).lower().endswith(endings):
         return Path(out)
     emit.out = writable(Path(out))
     return None

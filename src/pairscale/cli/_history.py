@@ -16,8 +16,9 @@ from pairscale._version import __version__
 from pairscale.core.errors import NAMES_OF_KEYS, InputError, without_logins
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
+    from pairscale.cli._common import Arguments
     from pairscale.store.runfile import RunFile
 
 READ: ContextVar[dict[str, Any] | None] = ContextVar("read", default=None)
@@ -28,9 +29,7 @@ _SECRET = re.compile(rf"{NAMES_OF_KEYS}$", re.IGNORECASE)
 
 
 @contextlib.contextmanager
-def keeping_settings(
-    command: str, run: str | None, settings: Mapping[str, Any], study: str | None = None
-) -> Iterator[None]:
+def keeping_settings(command: str, run: str | None, settings: Arguments, study: str | None = None) -> Iterator[None]:
     """Have the settings of the command in the block written into its run file, together with its first change there.
 
     One that changes nothing, because it was refused or all was done before, leaves no trace.
@@ -59,7 +58,7 @@ def keeping_settings(
     }
     row = {"command": command, "at": utc_now(), "version": __version__, "study": study, "settings": kept}
 
-    def row_for(store: RunFile) -> dict[str, Any] | None:
+    def row_for(store: RunFile) -> Arguments | None:
         if "://" not in run and Path(store.name) != Path(run):
             return None
         read = READ.get()

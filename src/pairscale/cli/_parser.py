@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pairscale.core.options import read_setting
 
 if TYPE_CHECKING:
+    from pairscale.cli._common import Arguments
     from pairscale.cli.from_verb import Command, Option
-
-__all__ = ["Parser", "UsageError", "converted", "help_width"]
 
 _PANELS = {
     "What to judge": "data pairs source a b trait template criterion goal without variant_a variant_b prompt_a "
@@ -61,7 +60,7 @@ class Parser(argparse.ArgumentParser):
         """Raise the error instead of leaving the process."""
         raise UsageError(message.removeprefix("argument "))
 
-    def read(self, args: Sequence[str]) -> dict[str, Any]:
+    def read(self, args: Sequence[str]) -> Arguments:
         """All options by their names in Python, as given or as by default."""
         if "" in args:  # as a path, it would be this folder
             self.error("an argument is empty; is a variable of your script not set?")
@@ -95,7 +94,7 @@ def _add(group: Any, option: Option) -> None:
     if option.default not in (None, ()):
         several = option.default if isinstance(option.default, tuple) else (option.default,)
         text += f" [default: {','.join(map(str, several))}]"
-    settings: dict[str, Any] = {"help": text, "type": _reader(option), "choices": option.choices or None}
+    settings: Arguments = {"help": text, "type": _reader(option), "choices": option.choices or None}
     if option.is_argument:
         count: str | None = "?"
         if option.is_several:

@@ -11,6 +11,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.options import require_flag
 
 if TYPE_CHECKING:
+    from pairscale.cli._common import Arguments
     from pairscale.cli.from_verb import Command
 
 _PATHS = ("data", "run", "out", "instructions", "template")
@@ -89,7 +90,7 @@ def with_study(args: list[str], command: Command) -> tuple[list[str], str | None
     return [*words, *(data if text == path else text for text in args)], path
 
 
-def read_study(path: Path) -> dict[str, Any]:
+def read_study(path: Path) -> Arguments:
     """The options of a study file, by the names that the shell gives them, with underscores.
 
     Tables only group options, except ``judge_arg`` and ``set``, whose entries become ``NAME=VALUE``.
@@ -120,7 +121,7 @@ def read_study(path: Path) -> dict[str, Any]:
     return options
 
 
-def _flat(content: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _flat(content: Arguments) -> Iterator[tuple[str, Any]]:
     for key, value in content.items():
         name = key.replace("-", "_")
         if not isinstance(value, dict):

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import pairscale as ps
 from pairscale.cli._asking import opening, say_judged
-from pairscale.cli._common import Output, echo, fields, printable, say, show_table
+from pairscale.cli._common import Arguments, Output, echo, fields, say, show_table
 from pairscale.cli.from_verb import from_verb
+from pairscale.core.display import printable
 from pairscale.core.errors import InputError
 from pairscale.core.notices import plural
 from pairscale.core.tables import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable, Mapping
+
+    from pairscale.cli._common import Facts
 
 
 @from_verb(
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
     "pairscale ab a.jsonl b.jsonl --criterion helpful --control length",
     hidden="timeout stop_when seed suite",
 )
-def command(arguments: dict[str, Any], emit: Output) -> None:
+def command(arguments: Arguments, emit: Output) -> None:
     """Is B better than A? With three files of answers or more: which is the best?
 
     Answers that are recorded already are compared task by task; with a suite, both variants answer it first. Judges are
@@ -50,7 +54,7 @@ def command(arguments: dict[str, Any], emit: Output) -> None:
             --labels); several of them are a panel that decides by majority.
     """
     judges = arguments["judge"] or ["lexical" if arguments["labels"] is None else "people"]
-    opening(*judges, saved=arguments["run"] is not None)
+    opening(*judges, run=arguments["run"])
     others = arguments.pop("b")
     result = ps.ab(arguments.pop("a"), *(others if isinstance(others, list) else [others]), **arguments)
     if isinstance(result, ps.VariantsResult):
@@ -74,12 +78,8 @@ def _say_ranking(result: ps.VariantsResult, emit: Output) -> None:
     import polars as pl
 
     tables = [result.ranking(key).insert_column(0, pl.lit(key).alias("criterion")) for key in result.keys]
-    document = {
-        "verdicts": {key: result.verdict(key) for key in result.keys},
-        "rankings": {key: result.ranking(key).to_dicts() for key in result.keys},
-        "differences": {key: result.differences(key).to_dicts() for key in result.keys},
-        **fields(result, "variants baseline stopped cost"),
-    }
+    figures = {"verdicts": result.verdict, "rankings": result.ranking, "differences": result.differences}
+    document = _by_key(result.keys, figures) | fields(result, "variants baseline stopped cost")
 
     def show() -> None:
         echo(f"{result}\n")
@@ -121,14 +121,15 @@ def _show(result: ps.PairwiseRunResult) -> None:
             echo(line.removeprefix("  "))
 
 
-def _document(result: ps.PairwiseRunResult) -> dict[str, Any]:
-    figures: dict[str, Callable[[str], Any]] = {
-        "verdicts": result.verdict,
-        "counts": result.counts,
-        "win_rates_decided": lambda key: result.win_rate(key, ties="excluded"),
-    }
+def _document(result: ps.PairwiseRunResult) -> Facts:
+    figures: dict[str, Any] = {"verdicts": result.verdict, "counts": result.counts}
+    figures["win_rates_decided"] = partial(result.win_rate, ties="excluded")
     if result.control:
         figures["controlled"] = result.controlled
-    document = {name: {key: figure(key) for key in result.keys} for name, figure in figures.items()}
-    document["agreement"] = {f"{x} / {y}": result.agreement(x, y) for x, y in combinations(result.keys, 2)}
-    return {**result.to_dict(), **document}
+    agreement = {f"{x} / {y}": result.agreement(x, y) for x, y in combinations(result.keys, 2)}
+    return {**result.to_dict(), **_by_key(result.keys, figures), "agreement": agreement}
+
+
+def _by_key(keys: Iterable[str], figures: Mapping[str, Any]) -> Facts:
+    """Figures of each comparator, by name."""
+    return {name: {key: figure(key) for key in keys} for name, figure in figures.items()}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pairscale as ps
-from pairscale.cli._common import Output, echo, fields, show_table
+from pairscale.cli._common import Arguments, Output, echo, fields, show_table
 from pairscale.cli.from_verb import from_verb
 
 
@@ -20,7 +18,7 @@ from pairscale.cli.from_verb import from_verb
     "pairscale agreement grades.csv --unit essay --categories fail,pass,good",
     hidden="seed encoding level",
 )
-def command(arguments: dict[str, Any], emit: Output) -> None:
+def command(arguments: Arguments, emit: Output) -> None:
     """Do labellers agree, and by how much more than chance would have it?
 
     Percent agreement, Cohen's kappa (two raters) or Light's (more), Krippendorff's alpha and Gwet's AC1, each with an

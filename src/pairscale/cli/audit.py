@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pairscale.cli._common import Output, echo, fields
+from pairscale.cli._common import Arguments, Output, echo, fields
 from pairscale.cli.from_verb import from_verb
 
 
@@ -17,7 +15,7 @@ from pairscale.cli.from_verb import from_verb
     "pairscale audit shards/",
     "pairscale audit run.db --json",
 )
-def command(arguments: dict[str, Any], emit: Output) -> int:
+def command(arguments: Arguments, emit: Output) -> int:
     """Check that nothing in a run file was changed, and recompute every choice and every stop of an adaptive run.
 
     All rows are compared with the hash chain: texts, pairs, conditions, attempts, costs, replies, comparisons, labels

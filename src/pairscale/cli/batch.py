@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pairscale as ps
 from pairscale.cli._asking import opening, read_given_pairs
-from pairscale.cli._common import Output, as_argument, echo, fields, printable, say, show_table
+from pairscale.cli._common import Arguments, Output, as_argument, echo, fields, say, show_table
 from pairscale.cli.from_verb import from_verb
+from pairscale.core.display import printable
 from pairscale.core.errors import InputError
 from pairscale.core.notices import plural
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     "pairscale batch submit pairs.csv --judge openai:gpt-5.1 --run run.db",
     hidden="segments encoding a_col b_col",
 )
-def submit(arguments: dict[str, Any], emit: Output) -> None:
+def submit(arguments: Arguments, emit: Output) -> None:
     """Create the batches that these pairs need, and return at once.
 
     Pairs that have an answer, or are in a batch that is under way, are left out: the same command pays for nothing
@@ -44,7 +45,7 @@ def submit(arguments: dict[str, Any], emit: Output) -> None:
 
 
 @from_verb("batch.status", "RUN", "pairscale batch status run.db", hidden="registry")
-def status(arguments: dict[str, Any], emit: Output) -> None:
+def status(arguments: Arguments, emit: Output) -> None:
     """Show the batches of a run: states, counts, ages, and the time they have left."""
     batches = ps.batch.status(**arguments)
     emit({"batches": batches}, batches, lambda: _show(batches))
@@ -52,7 +53,7 @@ def status(arguments: dict[str, Any], emit: Output) -> None:
 
 
 @from_verb("batch.collect", "RUN", "pairscale batch collect run.db --out results.csv")
-def collect(arguments: dict[str, Any], emit: Output) -> None:
+def collect(arguments: Arguments, emit: Output) -> None:
     """Take in the results of the batches that have ended, and wait for none.
 
     The results are in the run file afterwards; `--out` writes all results of the run's batches to a file.
@@ -69,7 +70,7 @@ def collect(arguments: dict[str, Any], emit: Output) -> None:
     "pairscale batch resume run.db",
     "pairscale batch resume run.db --again --max-minutes 60",
 )
-def resume(arguments: dict[str, Any], emit: Output) -> None:
+def resume(arguments: Arguments, emit: Output) -> None:
     """Continue where an earlier call stopped: create what was only prepared, wait for all batches, and take them in.
 
     It may be interrupted at any time, and called from another machine that has the run file and the key.
@@ -83,7 +84,7 @@ def resume(arguments: dict[str, Any], emit: Output) -> None:
 
 
 @from_verb("batch.cancel", "RUN", "pairscale batch cancel run.db --batch batch_68a1")
-def cancel(arguments: dict[str, Any], emit: Output) -> None:
+def cancel(arguments: Arguments, emit: Output) -> None:
     """Ask the providers to end batches; what was answered until then can be collected, and is paid for.
 
     Args:

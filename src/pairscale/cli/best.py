@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pairscale as ps
 from pairscale.cli._asking import opening, say_judged
-from pairscale.cli._common import Output, echo, fields, show_table
+from pairscale.cli._common import Arguments, Output, echo, fields, show_table
 from pairscale.cli.from_verb import from_verb
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     "pairscale best answers.jsonl --by task_id --run best.db",
     "pairscale best documents.csv --query 'cheap flights' --k 10",
 )
-def command(arguments: dict[str, Any], emit: Output) -> None:
+def command(arguments: Arguments, emit: Output) -> None:
     """Which candidate is the best? Asks where it matters, and stops when the best is sure.
 
     Two candidates are compared at a time. The answers say how probable it is that each candidate is the best, and the
@@ -32,7 +32,7 @@ def command(arguments: dict[str, Any], emit: Output) -> None:
         candidates: A table with ID and text, and with --by the column of the sets.
         run: The run file: every answer is kept there, and the same command resumes it.
     """
-    opening(arguments["judge"], saved=arguments["run"] is not None)
+    opening(arguments["judge"], run=arguments["run"])
     result = ps.best(**arguments)
     document = fields(result, "winner items asked comparisons set_aside")
     emit(document, result.items, lambda: _show(result))

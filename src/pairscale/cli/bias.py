@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pairscale as ps
-from pairscale.cli._common import Output, echo, fields
+from pairscale.cli._common import Arguments, Output, echo, fields
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.notices import plural
 
@@ -18,7 +16,7 @@ from pairscale.core.notices import plural
     "pairscale bias forward.csv reverse.csv --out pairs.xlsx --json",
     hidden="level encoding",
 )
-def command(arguments: dict[str, Any], emit: Output) -> None:
+def command(arguments: Arguments, emit: Output) -> None:
     """Tell whether a judge favours a position.
 
     Ask every pair in both orders: `pairscale pairs pairs.csv --reverse --out reversed.csv` swaps them. A pair is

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pairscale as ps
 from pairscale.cli._asking import opening, read_pairs, say_judged
-from pairscale.cli._common import Output, echo, fields, say, show_table
+from pairscale.cli._common import Arguments, Output, echo, fields, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     hidden="templates timeout level n_jobs encoding strict a_col b_col judge_args price",
 )
 def command(
-    arguments: dict[str, Any],
+    arguments: Arguments,
     emit: Output,
     data: str | None = None,
     *,
@@ -63,7 +63,7 @@ def command(
     elif judges:
         arguments["data"] = data
         ids = read_pairs(arguments, "data")
-        opening(*judges, saved=arguments["run"] is not None)
+        opening(*judges, run=arguments["run"])
         pairs = arguments["data"]
         if n_pairs is not None:
             pairs = ps.sample_pairs(pairs, 1, n_pairs, seed=1)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pairscale as ps
 from pairscale.cli._asking import make_judge, opening, read_texts, say_judged
-from pairscale.cli._common import Output, echo, fields, other_file, printable, say, show_table
+from pairscale.cli._common import Arguments, Output, echo, fields, other_file, say, show_table
 from pairscale.cli.from_verb import from_verb
+from pairscale.core.display import printable
 from pairscale.core.notices import plural
+from pairscale.core.options import FilePath
 
 if TYPE_CHECKING:
     from pairscale.evaluate.judge_check import JudgeCheck
@@ -26,9 +28,7 @@ if TYPE_CHECKING:
     "pairscale check-judge essays.csv --labels people.csv --since old-card.json",
     hidden="timeout seed encoding strict price",
 )
-def command(
-    arguments: dict[str, Any], emit: Output, *, reliability: float = 0.9, out: str | Path | None = None
-) -> None:
+def command(arguments: Arguments, emit: Output, *, reliability: float = 0.9, out: FilePath | None = None) -> None:
     """Try a judge before a study: some pairs in both orders, then one screen.
 
     Does it answer validly? Is it consistent when the order is reversed? Does it favour a position, or longer

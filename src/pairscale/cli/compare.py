@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pairscale as ps
 from pairscale.cli._asking import make_judge, opening, say_judged
-from pairscale.cli._common import Output, echo, printable, say
+from pairscale.cli._common import Arguments, Output, echo, say
 from pairscale.cli.from_verb import from_verb
+from pairscale.core.display import printable
 
 _WINNERS = {"SAMPLE_1": "better: the first text", "SAMPLE_2": "better: the second text"}
 
@@ -19,7 +18,7 @@ _WINNERS = {"SAMPLE_1": "better: the first text", "SAMPLE_2": "better: the secon
     'pairscale compare "It rains." "It rains, so we stay." --judge lexical',
     hidden="timeout encoding",
 )
-def command(arguments: dict[str, Any], emit: Output) -> None:
+def command(arguments: Arguments, emit: Output) -> None:
     """Ask a judge which of two texts is better: a quick try before a study."""
     from pairscale.collect.verbs import pair_of
     from pairscale.judges.base import judge_member

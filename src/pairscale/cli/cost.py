@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pairscale as ps
 from pairscale.cli._asking import opening, read_pairs, say_judged
-from pairscale.cli._common import Output, as_argument, complain, echo, say
+from pairscale.cli._common import Arguments, Facts, Output, as_argument, complain, echo, say
 from pairscale.cli.from_verb import from_verb
 
 
@@ -19,7 +17,7 @@ from pairscale.cli.from_verb import from_verb
     "pairscale cost pairs.csv --judge compatible:m --price input=0.2,output=0.6",
     hidden="select seed quantile cache timeout concurrency strict encoding a_col b_col",
 )
-def command(arguments: dict[str, Any], emit: Output) -> None:
+def command(arguments: Arguments, emit: Output) -> None:
     """Estimate what judging pairs will cost: asks a few, and says what all of them will need.
 
     The pilot is asked live and paid for; with --run its answers are kept, and `pairscale judge` on the same run file
@@ -31,7 +29,7 @@ def command(arguments: dict[str, Any], emit: Output) -> None:
     read_pairs(arguments, "pairs")
     opening(judge)
     found = ps.cost(**arguments)
-    document: dict[str, Any] = found.summary.row(0, named=True)
+    document: Facts = found.summary.row(0, named=True)
     document |= {"calibration": dict(found.calibration), "notes": list(found.notes)}
     document["failed_pairs"] = found.failed_pairs.drop("text1", "text2")
     emit(document, found.summary, lambda: echo(repr(found)))

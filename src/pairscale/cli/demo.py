@@ -8,12 +8,13 @@ import pairscale as ps
 from pairscale.cli._asking import say_judged
 from pairscale.cli._common import Output, echo, say, show_table
 from pairscale.cli.from_verb import from_verb
+from pairscale.core.options import FilePath
 
 _BAR = 24
 
 
 @from_verb("", "", "pairscale demo", "pairscale demo --folder demo --json")
-def command(emit: Output, *, folder: str | Path = "pairscale-demo") -> None:
+def command(emit: Output, *, folder: FilePath = "pairscale-demo") -> None:
     """Rank the bundled texts with the embedded judge: no key, no network, in seconds.
 
     Twenty short answers to one question are ranked adaptively: each pair is chosen by what is known so far, and the

@@ -8,10 +8,11 @@ from pairscale.cli._common import Output, show_table
 from pairscale.cli.from_verb import from_verb
 
 CORE = (
-    "aiohttp", "filelock", "jinja2", "joblib", "lazy-loader", "msgspec", "narwhals", "numpy", "orjson", "platformdirs",
-    "polars", "rich", "scipy", "sqlalchemy", "threadpoolctl",
-    *(["backports-zstd"] if sys.version_info < (3, 14) else []),
-)  # fmt: skip
+    "aiohttp filelock jinja2 joblib lazy-loader msgspec narwhals numpy orjson platformdirs polars rich scipy "
+    "sqlalchemy threadpoolctl"
+).split()
+if sys.version_info < (3, 14):
+    CORE.append("backports-zstd")
 """What is always installed; a test holds it, and the extras, against the project's own list."""
 
 EXTRAS = {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pairscale as ps
-from pairscale.cli._common import Output, say, writable
+from pairscale.cli._common import Arguments, Output, say, writable
 from pairscale.cli.from_verb import from_verb
+from pairscale.core.options import FilePath
 
 
 @from_verb(
@@ -21,7 +21,7 @@ from pairscale.cli.from_verb import from_verb
     "pairscale export run.db --copy --out copy.db",
     hidden="path conversational implicit_prompt encoding key",
 )
-def command(arguments: dict[str, Any], emit: Output, *, out: str | Path) -> None:
+def command(arguments: Arguments, emit: Output, *, out: FilePath) -> None:
     """Write a run to a table: all of its comparisons, or preference pairs for training.
 
     Results come with a second file, with .logs.jsonl after the name: attempts, logs, labels and the hash chain, which

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pairscale as ps
-from pairscale.cli._common import Output, echo, fields, popped, require_chart, say, show_table
+from pairscale.cli._common import Arguments, Output, echo, fields, popped, require_chart, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
 from pairscale.core.notices import NOT_TOLD, is_told
+from pairscale.core.options import FilePath
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import polars as pl
 
+    from pairscale.cli._common import Facts
     from pairscale.models.bayes.results import BayesFit
     from pairscale.models.bradley_terry import BTFit
     from pairscale.models.elo import EloFit
@@ -54,11 +53,11 @@ _POSITION = "preference for the first position, in logits"
     hidden="ids rank_intervals covariance variant prior_sd chosen cluster weights repeats runs position level seed",
 )
 def command(
-    arguments: dict[str, Any],
+    arguments: Arguments,
     emit: Output,
     *,
     fit_statistics: bool = False,
-    chart: str | Path | None = None,
+    chart: FilePath | None = None,
     chart_kind: Literal["scores", "ranks", "wins", "judges"] = "scores",
     width: int | None = None,
     font_size: float | None = None,
@@ -139,7 +138,7 @@ def command(
     emit(document, short if columns == "short" else items, show)
 
 
-def _checks(table: pl.DataFrame) -> list[dict[str, Any]]:
+def _checks(table: pl.DataFrame) -> list[Facts]:
     """Whether the model holds for these answers, where they are in their order and not counted."""
     from pairscale.core.tables import TIMES
     from pairscale.models.model_checks import check_model
@@ -148,14 +147,14 @@ def _checks(table: pl.DataFrame) -> list[dict[str, Any]]:
     return [fields(check, "name meaning warning z p p_text passes") for check in checks]
 
 
-def _elo(fit: EloFit) -> tuple[dict[str, Any], pl.DataFrame, list[str]]:
+def _elo(fit: EloFit) -> tuple[Facts, pl.DataFrame, list[str]]:
     """The facts of the JSON, the table, and the columns that most people want."""
     facts = fields(fit, "engine reliability reliability_weighted notices")
     facts |= {"n_items": fit.elo.height, "runs": fit.fit.runs}
     return facts, fit.elo, ["rank", "ID", "elo", "elo_sd"]
 
 
-def _bradley_terry(fit: BTFit, reference: str | None) -> tuple[dict[str, Any], pl.DataFrame, list[str]]:
+def _bradley_terry(fit: BTFit, reference: str | None) -> tuple[Facts, pl.DataFrame, list[str]]:
     facts = fields(fit, "engine reliability unjudged notices prior_sd repeat_agreement ties")
     facts |= {"n_items": fit.theta.height, "n_comparisons": round(fit.theta["comparisons"].sum() / 2)}
     facts |= {"components": len(fit.components), "level": 0.95, "reference": reference or "the mean"}
@@ -163,12 +162,12 @@ def _bradley_terry(fit: BTFit, reference: str | None) -> tuple[dict[str, Any], p
     return facts, fit.theta, [first, "ID", "theta", "lower", "upper"]
 
 
-def _bayes(fit: BayesFit) -> tuple[dict[str, Any], pl.DataFrame, list[str]]:
+def _bayes(fit: BayesFit) -> tuple[Facts, pl.DataFrame, list[str]]:
     last = fit.fit
     log = fit.round_log.row(0, named=True)
     items = ps.summarize_items(fit)
     spread = last.provenance.settings["prior_sd"] if last.prior_sd is None else float(last.prior_sd.mean())
-    facts: dict[str, Any] = {
+    facts: Facts = {
         "engine": last.model_variant, **last.reliability().columns, "n_items": items.height,
         "n_comparisons": last.n_comparisons, "diagnostics": last.diagnostics.log_columns(),
         "failures": last.diagnostics.reasons, "epsilon": log["epsilon_mean"], "b": log["b_mean"],
@@ -186,7 +185,7 @@ def _bayes(fit: BayesFit) -> tuple[dict[str, Any], pl.DataFrame, list[str]]:
     return facts, items, ["rank", "ID", "theta_mean", "theta_p2.5", "theta_p97.5"]
 
 
-def _lines(facts: Mapping[str, Any]) -> list[str]:
+def _lines(facts: Facts) -> list[str]:
     """What stands under the table."""
     counted = f", {facts['n_comparisons']:,} comparisons" if "n_comparisons" in facts else ""
     lines = [f"{facts['n_items']:,} items{counted}, engine {facts['engine']}"]

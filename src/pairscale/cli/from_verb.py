@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["NOT_IN_SHELL", "Command", "Option", "from_verb"]
+if TYPE_CHECKING:
+    from pairscale.core.options import FilePath
 
 _SOURCE = Path(__file__).parents[1]
 _METAVARS = {"int": "N", "float": "X", "path": "FILE", "text": "TEXT", "mapping": "NAME=VALUE"}
@@ -130,7 +131,7 @@ def from_verb(
     return lambda function: Command(function, verb, usage, examples, hidden)
 
 
-def output_options(*, as_json: bool = False, out: str | Path | None = None) -> None:
+def output_options(*, as_json: bool = False, out: FilePath | None = None) -> None:
     """Where the result goes.
 
     Args:
@@ -217,7 +218,7 @@ class _Function:
             kind = "mapping"
         elif "bool" in types:
             kind = "flag"
-        elif types & {"Path", "PathLike"}:
+        elif types & {"Path", "PathLike", "FilePath"}:
             kind = "path"
         elif numbers and "str" not in types:
             kind = max(numbers)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pairscale as ps
 from pairscale.cli._asking import opening, say_judged
-from pairscale.cli._common import Output, complain, echo, in_shell, say, show_table
+from pairscale.cli._common import Arguments, Output, complain, echo, in_shell, say, show_table
 from pairscale.cli.ab import say_cases
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import JudgeError
@@ -30,7 +28,7 @@ _STATES = {
     "pairscale gate a.jsonl b.jsonl --criterion c --summary g.md",
     hidden="timeout repeats seed suite encoding",
 )
-def command(arguments: dict[str, Any], emit: Output) -> int:
+def command(arguments: Arguments, emit: Output) -> int:
     """May B take the place of A?
 
     Exit code 0: the verdict is not among --fail-if; 3: it is; 4: untested; 1: the gate could not run; 2: wrong usage.
@@ -55,7 +53,7 @@ def command(arguments: dict[str, Any], emit: Output) -> int:
             panel that decides by majority.
     """
     judges = arguments["judge"] or ["lexical"]
-    opening(*judges, saved=arguments["run"] is not None)
+    opening(*judges, run=arguments["run"])
     try:
         result = ps.gate(**arguments)
     except JudgeError as error:

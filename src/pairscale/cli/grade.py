@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 import pairscale as ps
-from pairscale.cli._common import Output, echo, fields, say, show_table, writable
+from pairscale.cli._common import Arguments, Output, echo, fields, other_file, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
+from pairscale.core.options import FilePath
 
 if TYPE_CHECKING:
     from pairscale.grading.verb import Grades
 
 _MOST_SHOWN = 5
-_PAGES = (".html", ".htm", ".xlsx")
 
 
 @from_verb(
@@ -29,11 +28,11 @@ _PAGES = (".html", ".htm", ".xlsx")
     "pairscale grade essays.db --known last-year.db --levels levels.csv",
 )
 def command(
-    arguments: dict[str, Any],
+    arguments: Arguments,
     emit: Output,
     quota: str | None = None,
     boundary: str | None = None,
-    out: str | Path | None = None,
+    out: FilePath | None = None,
     slips: bool = False,
     private: bool = False,
     short: bool = False,
@@ -57,11 +56,7 @@ def command(
     """
     arguments["quota"] = None if quota is None else {name: _share(name, text) for name, text in _pairs(quota, "quota")}
     arguments["boundary"] = None if boundary is None else dict(_pairs(boundary, "boundary"))
-    page: Path | None = None
-    if out is not None and Path(out).suffix.lower() in _PAGES:
-        page = Path(out)
-    elif out is not None:
-        emit.out = writable(Path(out))
+    page = other_file(emit, out, ".html", ".htm", ".xlsx")
     if page is None and (slips or private or short):
         raise InputError("slips and the short sheet are pages: give `out=PAGE.html` as well")
     result = ps.grade(**arguments)
@@ -87,8 +82,8 @@ def _pairs(text: str, argument: str) -> list[tuple[str, str]]:
     """``A=1,B=2`` in its parts."""
     pairs = []
     for part in text.split(","):
-        name, equals, value = part.partition("=")
-        if not (name.strip() and equals and value.strip()):
+        name, _, value = part.partition("=")
+        if not (name.strip() and value.strip()):
             raise InputError(f"{argument} is written LEVEL=VALUE,LEVEL=VALUE, and {part.strip()!r} is not", argument)
         pairs.append((name.strip(), value.strip()))
     return pairs

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pairscale as ps
-from pairscale.cli._common import say
+from pairscale.cli._common import Arguments, say
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.notices import plural
 
@@ -17,7 +15,7 @@ from pairscale.core.notices import plural
     "pairscale import votes.csv run.db --a-col x --b-col y --winner-col won",
     hidden="encoding",
 )
-def command(arguments: dict[str, Any]) -> None:
+def command(arguments: Arguments) -> None:
     """Enter the comparisons of a table into a run file: all of it, or nothing.
 
     A table that `pairscale export` wrote is imported with what it wrote beside it (.logs.jsonl), into a new run file.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pairscale as ps
 from pairscale.cli._asking import make_judge, opening, read_given_pairs, say_judged
-from pairscale.cli._common import Output, as_argument, echo, fields, say, show_table
+from pairscale.cli._common import Arguments, Output, as_argument, echo, fields, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     "pairscale judge pairs.csv --judge mine:better --shard 3/16 --run s/03.db",
     hidden="shards n_jobs save_path encoding timeout",
 )
-def command(arguments: dict[str, Any], emit: Output, *, dry_run: bool = False) -> None:
+def command(arguments: Arguments, emit: Output, *, dry_run: bool = False) -> None:
     """Have pairs judged, and keep every answer.
 
     Every answer is on the disk before it is used. Run the same command again after a crash or Ctrl-C: it asks only what
@@ -53,7 +53,7 @@ def command(arguments: dict[str, Any], emit: Output, *, dry_run: bool = False) -
     read_given_pairs(arguments)
     pairs = arguments["pairs"]
     judge = make_judge(arguments)
-    opening(judge.condition.judge_id, saved=dry_run or run is not None)
+    opening(judge.condition.judge_id, run=dry_run or run)
     if dry_run:
         _show_request(emit, judge, pairs)
         return
@@ -76,7 +76,7 @@ def command(arguments: dict[str, Any], emit: Output, *, dry_run: bool = False) -
     if answers.n_failed:
         say(f"{answers.n_failed:,} without an answer; the same command asks them again:")
         for row in answers.failed_pairs.head(3).iter_rows(named=True):
-            say(f"  {row['ID1']} / {row['ID2']}: {row['error_code']}: {row['error_message']}")
+            say("  {ID1} / {ID2}: {error_code}: {error_message}".format_map(row))
     if is_many(pairs.height) and run is not None and emit.is_screen:
         say(f"too many results to show: pairscale export {as_argument(run)} --out results.parquet")
     else:

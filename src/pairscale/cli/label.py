@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pairscale as ps
-from pairscale.cli._common import Output, echo, fields, say, show_table
+from pairscale.cli._common import Arguments, Output, echo, fields, say, show_table
 from pairscale.cli.from_verb import from_verb
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "pairscale label run.db --status --out labels.jsonl",
     hidden="seed encoding",
 )
-def command(arguments: dict[str, Any], emit: Output) -> int:
+def command(arguments: Arguments, emit: Output) -> int:
     """Have people label pairs: which of the two is better?
 
     Each labeller gets a personal link, and the owner another one, with progress, agreement, warnings and

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import pairscale as ps
 from pairscale.cli._asking import read_pairs
-from pairscale.cli._common import Output, fields, say, show_table
+from pairscale.cli._common import Arguments, Output, fields, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.options import optional, require_int
 
@@ -20,7 +20,7 @@ from pairscale.core.options import optional, require_int
     hidden="encoding a_col b_col strict",
 )
 def command(
-    arguments: dict[str, Any],
+    arguments: Arguments,
     emit: Output,
     *,
     n_pairs: int | None = None,

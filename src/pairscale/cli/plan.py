@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 import pairscale as ps
-from pairscale.cli._common import Output, complain, echo, show_table
+from pairscale.cli._common import Arguments, Output, complain, echo, show_table
 from pairscale.cli.from_verb import from_verb
 
 
@@ -20,7 +19,7 @@ from pairscale.cli.from_verb import from_verb
     "pairscale plan --items 60 --reliability 0.8 --sd 2 --bias 0.3 --lapse 0.05",
     hidden="invalid_rate selector preset seed n_jobs",
 )
-def command(arguments: dict[str, Any], emit: Output) -> None:
+def command(arguments: Arguments, emit: Output) -> None:
     """How many comparisons will I need, what will they cost, how long will they take?
 
     Runs like the one you plan are simulated to their stop rule. The answer is the number of comparisons that is enough

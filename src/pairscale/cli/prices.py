@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pairscale.cli._common import Output, say, show_table
 from pairscale.cli.from_verb import from_verb
@@ -10,6 +10,7 @@ from pairscale.cli.providers import added, as_text, emit_one
 from pairscale.core.errors import InputError
 
 if TYPE_CHECKING:
+    from pairscale.cli._common import Facts
     from pairscale.providers.catalog import PriceRow
 
 
@@ -56,12 +57,12 @@ def command(emit: Output, name: str | None = None, file: str | None = None) -> N
     emit({"prices": rows}, table, show)
 
 
-def _columns(row: PriceRow) -> dict[str, Any]:
+def _columns(row: PriceRow) -> Facts:
     more = {"from": row.start, "until": row.end, "note": row.note, "yours": row.is_own}
     return {"provider": row.provider, "model": row.model, **row.to_dict(), **more}
 
 
-def _model(name: str) -> dict[str, Any]:
+def _model(name: str) -> Facts:
     """The price of a model that holds now, and when another one begins."""
     from pairscale.providers.catalog import PriceRow, bundled, price_of, price_table, split_model
 

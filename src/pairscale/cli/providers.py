@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from pairscale.cli._common import Output, echo, say, show_table
+from pairscale.cli._common import Facts, Output, echo, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
 from pairscale.core.notices import plural
@@ -49,7 +49,7 @@ def command(emit: Output, name: str | None = None, file: str | None = None) -> N
     emit({"providers": rows}, table, show)
 
 
-def _provider(name: str) -> dict[str, Any]:
+def _provider(name: str) -> Facts:
     """What there is to know of a provider."""
     from pairscale.providers.catalog import bundled, price_table, provider_named
 
@@ -75,7 +75,7 @@ def _provider(name: str) -> dict[str, Any]:
     }
 
 
-def _model(name: str) -> dict[str, Any]:
+def _model(name: str) -> Facts:
     """What a model takes, and which row says so."""
     from msgspec import to_builtins
 
@@ -102,18 +102,18 @@ def added(command: str, name: str | None, file: str | None) -> bool:
     return True
 
 
-def as_text(entry: Mapping[str, Any]) -> dict[str, Any]:
+def as_text(entry: Facts) -> Facts:
     """An entry whose lists and mappings are text, as a table and a screen show them."""
-    words = dict(entry)
-    for key, value in entry.items():
+
+    def text(value: Any) -> Any:
         if isinstance(value, Mapping):
-            words[key] = ", ".join(f"{name} {part}" for name, part in value.items())
-        elif isinstance(value, list | tuple):
-            words[key] = ", ".join(map(str, value))
-    return words
+            value = [f"{name} {part}" for name, part in value.items()]
+        return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+    return {key: text(value) for key, value in entry.items()}
 
 
-def emit_one(emit: Output, entry: Mapping[str, Any]) -> None:
+def emit_one(emit: Output, entry: Facts) -> None:
     """One entry: what is known of it, a line each."""
     import polars as pl
 

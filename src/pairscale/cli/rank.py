@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pairscale as ps
 from pairscale.cli._asking import make_judge, opening, read_texts, say_judged
-from pairscale.cli._common import Output, as_argument, echo, popped, say, show_table
+from pairscale.cli._common import Arguments, Output, as_argument, echo, popped, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError, JudgeError
-from pairscale.core.options import read_setting
+from pairscale.core.options import FilePath, read_setting
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,12 +47,12 @@ PAUSED = "paused; run the same command again to continue"
     hidden="adaptive_config btl_config timeout",
 )
 def command(
-    arguments: dict[str, Any],
+    arguments: Arguments,
     emit: Output,
     *,
     set_: list[str] | None = None,
     labellers: str | None = None,
-    instructions: str | Path | None = None,
+    instructions: FilePath | None = None,
     host: str = "127.0.0.1",
     port: int = 8484,
     url: str | None = None,
@@ -92,7 +91,7 @@ def command(
     read_texts(arguments)
     arguments |= _configured(set_)
     judge = make_judge(arguments)
-    opening(judge.condition.judge_id, saved=run is not None)
+    opening(judge.condition.judge_id, run=run)
     started = datetime.now(UTC)
     with _page_of_people(arguments, labellers, instructions, host, port, url):
         result = ps.rank(**arguments)
@@ -114,7 +113,7 @@ def command(
 
 @contextmanager
 def _page_of_people(
-    arguments: dict[str, Any], labellers: str | None, instructions: str | Path | None, *address: Any
+    arguments: Arguments, labellers: str | None, instructions: FilePath | None, *address: Any
 ) -> Iterator[None]:
     """Serve the page when people are the judge."""
     from pairscale.judges.human import HumanJudge
@@ -186,12 +185,9 @@ def _on_screen(table: pl.DataFrame) -> pl.DataFrame:
     """The same with whole scores and the interval in one column."""
     import polars as pl
 
-    lower, upper = (pl.col(name).round().cast(pl.Int64) for name in ("score_lower", "score_upper"))
-    interval = pl.format("{}-{}", lower, upper).alias("95 %")
-    place = table.columns.index("score_lower")
-    table = table.with_columns(pl.col("score").round().cast(pl.Int64), interval)
-    rest = [name for name in table.columns[place + 2 :] if name != "95 %"]
-    return table.select(*table.columns[:place], "95 %", *rest)
+    table = table.with_columns(pl.col("score", "score_lower", "score_upper").round().cast(pl.Int64))
+    interval = pl.format("{}-{}", "score_lower", "score_upper")
+    return table.with_columns(score_lower=interval).rename({"score_lower": "95 %"}).drop("score_upper")
 
 
 def _show(state: AdaptiveState, run: str | None) -> None:

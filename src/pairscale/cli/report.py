@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
-from pairscale.cli._common import Output, popped, say
+from pairscale.cli._common import Arguments, Output, popped, say
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.notices import plural
+from pairscale.core.options import FilePath
 
 
 @from_verb(
@@ -27,7 +25,7 @@ from pairscale.core.notices import plural
     "pairscale report judge-card.json",
     hidden="encoding",
 )
-def command(arguments: dict[str, Any], emit: Output, *, out: str | Path | None = None) -> None:
+def command(arguments: Arguments, emit: Output, *, out: FilePath | None = None) -> None:
     """Write a run as one HTML page that opens from the disk and loads nothing.
 
     Of a ranking it holds the scores with intervals, any two texts side by side with the judgements between them, what
@@ -49,11 +47,10 @@ def command(arguments: dict[str, Any], emit: Output, *, out: str | Path | None =
         out: The page (RUN.html when it is left out), or by its ending a table: csv and so on; xlsx has a sheet each for
             ranking, comparisons and method.
     """
-    from pairscale.reporting.verbs import Printed, named, written_report
+    from pairscale.reporting.verbs import named, written_report
 
     reading = named(**popped(arguments, ("samples", "a_col", "b_col", "winner_col", "key")))
-    printed = Printed(**popped(arguments, ("slips", "private", "short")))
-    path, made, n_again = written_report(arguments.pop("run"), reading, printed=printed, out=out, **arguments)
+    path, made, n_again = written_report(arguments.pop("run"), reading, out=out, **arguments)
     say(f"written: {path}")
     again = arguments["again"]
     if again is not None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pairscale as ps
-from pairscale.cli._common import Output, echo, fields, show_table
+from pairscale.cli._common import Arguments, Output, echo, fields, show_table
 from pairscale.cli.from_verb import from_verb
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     "pairscale simulate --items 60 --concurrency 1,32 --out c.csv",
     hidden="stop_early baseline adaptive_config btl_config preset invalid_rate seed fit reliability",
 )
-def command(arguments: dict[str, Any], emit: Output) -> None:
+def command(arguments: Arguments, emit: Output) -> None:
     """Try ways of choosing pairs on simulated judges whose truth is known.
 
     The engine of `pairscale rank` runs against judges that know the abilities and make the errors that you set. The

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pairscale as ps
-from pairscale.cli._common import Output, echo, fields, show_table
+from pairscale.cli._common import Arguments, Output, echo, fields, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
 
@@ -25,7 +25,7 @@ _PAUSE_S = 2.0
     "pairscale status shards/",
     "pairscale status run.db --json",
 )
-def command(arguments: dict[str, Any], emit: Output, *, follow: bool = False) -> None:
+def command(arguments: Arguments, emit: Output, *, follow: bool = False) -> None:
     """Show where a run stands: answers, failures, attempts, tokens and cost of every judge.
 
     It may be asked while the run is working. One row is one condition: a judge with its trait, template and settings.
@@ -120,13 +120,15 @@ def _standing(found: ps.RunStatus) -> list[str]:
         elif reason is not None or run["has_ended"]:
             state = ENDINGS.get(reason, PAUSED)
         name, certainty = named_reliability(run, run["preset"])
-        certainty = f" ({certainty})" if certainty else ""
+        figure = f"{name} {shown_figure(run['reliability'])}{provisional(run)}"
+        if certainty:
+            figure += f" ({certainty})"
+        stage = run["stage"].replace("_", " ")
+        words = {**run, "withdrawn": len(run["withdrawn"]), "figure": figure, "stage": stage, "state": state}
         lines.append(
-            f"adaptive ranking (preset {run['preset']}, goal {run['goal']}): {run['n_items']:,} items "
-            f"({len(run['withdrawn']):,} withdrawn), {run['committed_pairs']:,} comparisons, "
-            f"{run['invalid']:,} invalid answers, "
-            f"{name} {shown_figure(run['reliability'])}{provisional(run)}{certainty}, "
-            f"{run['stage'].replace('_', ' ')}, round {run['round_id']}, {state}"
+            "adaptive ranking (preset {preset}, goal {goal}): {n_items:,} items ({withdrawn:,} withdrawn), "
+            "{committed_pairs:,} comparisons, {invalid:,} invalid answers, {figure}, {stage}, round {round_id}, "
+            "{state}".format_map(words)
         )
         health = judge_health(run["judge"] or {})
         if health:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pairscale as ps
-from pairscale.cli._common import Output, echo, printable, say, terminal_width
+from pairscale.cli._common import Output, echo, say, terminal_width
 from pairscale.cli.from_verb import from_verb
+from pairscale.core.display import printable
 
 
 @from_verb(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pairscale as ps
-from pairscale.cli._common import Output, echo, fields, other_file, say, show_table
+from pairscale.cli._common import Arguments, Output, echo, fields, other_file, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
 from pairscale.core.notices import plural, without_notices
+from pairscale.core.options import FilePath
 from pairscale.store.reading import is_run
 from pairscale.store.runfile import open_run
 
@@ -34,12 +35,12 @@ _MOST_SHOWN = 10
     "pairscale trust essays.db --label --labellers ann,bob",
 )
 def command(
-    arguments: dict[str, Any],
+    arguments: Arguments,
     emit: Output,
     label: bool = False,
     labellers: str | None = None,
     url: str | None = None,
-    out: str | Path | None = None,
+    out: FilePath | None = None,
 ) -> None:
     """How far can this ranking be trusted? The judge's scale against a few answers of people.
 
@@ -79,10 +80,10 @@ def _show(result: Trust) -> None:
         show_table(result.people, digits=2)
     echo("\nNext pairs to ask people about (--out FILE writes them all, with their texts):")
     for row in result.next.head(_MOST_SHOWN).iter_rows(named=True):
-        echo(f"  {row['ID1']} and {row['ID2']}")
+        echo("  {ID1} and {ID2}".format_map(row))
 
 
-def _labelled(arguments: dict[str, Any], labellers: str | None, url: str | None) -> Any:
+def _labelled(arguments: Arguments, labellers: str | None, url: str | None) -> Any:
     """Serve the labelling page with the next pairs until Ctrl-C; the labels there are then."""
     run = Path(str(arguments["run"]))
     if arguments["labels"] is not None:
@@ -102,7 +103,7 @@ def _labelled(arguments: dict[str, Any], labellers: str | None, url: str | None)
 
 
 @contextmanager
-def _updates(arguments: dict[str, Any], kept: Path) -> Iterator[None]:
+def _updates(arguments: Arguments, kept: Path) -> Iterator[None]:
     """Inside the block, say what the answers tell, whenever there are more of them."""
     is_over = threading.Event()
 
@@ -112,9 +113,9 @@ def _updates(arguments: dict[str, Any], kept: Path) -> Iterator[None]:
             labels = _labels_in(kept)
             if labels is not None and labels.height > seen:
                 seen = labels.height
-                with without_notices():
+                with without_notices(), suppress(InputError):  # such as that all labels so far are ties
                     result = ps.trust(**arguments | {"labels": labels})
-                say(f"{plural(seen, 'label')}: {str(result).splitlines()[0]}")
+                    say(f"{plural(seen, 'label')}: {str(result).splitlines()[0]}")
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()

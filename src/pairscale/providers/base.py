@@ -10,11 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from pairscale.providers.catalog import Capabilities
 
+
+JsonObject: TypeAlias = Mapping[str, Any]
+"""An object of a JSON document."""
+Fields: TypeAlias = dict[str, Any]
+"""Fields of a JSON object that is being made."""
+Headers: TypeAlias = Mapping[str, str]
+"""Headers of HTTP."""
 
 StopReason = Literal["stop", "length", "refusal", "content_filter", "error", "other"]
 """Why a reply ended: complete, cut off, declined by the model, stopped by a filter, or something else."""

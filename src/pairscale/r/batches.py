@@ -8,11 +8,10 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import os
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,19 +23,20 @@ from pairscale.collect.batch.registry import RegistryEntry, pairs_named
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, JudgeError, TableError
 from pairscale.core.files import replacing, write_table
-from pairscale.core.notices import notice
-from pairscale.core.options import checked, require_number
+from pairscale.core.notices import notice, plural
+from pairscale.core.options import FilePath, checked, require_number
 from pairscale.core.tables import ANSWER_COLUMNS, Table, listed, to_frame
 from pairscale.judges.base import JudgePair
 from pairscale.judges.batched import calls_of
 from pairscale.pairing.table import as_pairs
+from pairscale.providers.base import Fields, JsonObject
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import batch_format
 from pairscale.providers.catalog import provider_named
 from pairscale.providers.client import LLMClient, ProviderError
 from pairscale.providers.openai import OpenAIBatches
 from pairscale.r.settings import judge_from, taken
-from pairscale.r.tables import ANSWERS, PREFIXES, batch_table, named_as_in_r
+from pairscale.r.tables import PREFIXES, batch_table, n_answered, named_as_in_r
 from pairscale.runtime import run_sync
 from pairscale.store.runfile import open_run
 
@@ -61,9 +61,9 @@ def build_requests(backend: str, pairs: Table, model: str, prefix: str, **settin
     if "pair_uid" in frame.columns:
         names = pl.col("pair_uid").cast(pl.String)
     frame = frame.with_columns(custom_id=names)
-    twice = frame.filter(frame["custom_id"].is_duplicated())["custom_id"].unique().sort()
-    if len(twice):
-        raise InputError(f"pairs: {listed(twice.to_list())} names two requests; give a column pair_uid")
+    twice = frame.filter(pl.col("custom_id").is_duplicated())
+    if twice.height:
+        raise InputError(f"pairs: {listed(sorted({*twice['custom_id']}))} names two requests; give a column pair_uid")
     form = batch_format(backend)
     rows = []
     for row in frame.iter_rows(named=True):
@@ -75,7 +75,7 @@ def build_requests(backend: str, pairs: Table, model: str, prefix: str, **settin
 
 
 @checked
-def write_openai_batch_file(batch_tbl: Table, path: str | os.PathLike[str]) -> Path:
+def write_openai_batch_file(batch_tbl: Table, path: FilePath) -> Path:
     """Write requests into the file that OpenAI takes, one JSON object a line.
 
     Args:
@@ -93,23 +93,30 @@ def write_openai_batch_file(batch_tbl: Table, path: str | os.PathLike[str]) -> P
     """
     lines = []
     for row in _rows(batch_tbl):
-        if "jsonl" in row:
-            lines.append(row["jsonl"])
-            continue
-        missing = [name for name in _COLUMNS["openai"] if name not in row]
-        if missing:
-            raise TableError(f"batch_tbl: no column {', '.join(missing)}")
-        lines.append(json.dumps({name: row[name] for name in _COLUMNS["openai"]}, ensure_ascii=False))
-    return _copied("".join(f"{line}\n" for line in lines), path)
+        line = row.get("jsonl")
+        if line is None:
+            line = json.dumps(_required(row, "openai"), ensure_ascii=False)
+        lines.append(line)
+    return _copied(_joined(lines), path)
 
 
-def _rows(table: Table | Iterable[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def _rows(table: Table) -> Sequence[JsonObject]:
     """The rows of a table; a list of them as it is, since a table would fill up what its requests leave out."""
-    if isinstance(table, pl.DataFrame):
-        return list(table.iter_rows(named=True))
-    if isinstance(table, Sequence):
-        return [row for row in table if isinstance(row, Mapping)]
+    if isinstance(table, list | tuple):
+        return table
     return to_frame(table, "requests").to_dicts()
+
+
+def _required(row: JsonObject, backend: str) -> Fields:
+    """What a request of OpenAI or Anthropic consists of."""
+    try:
+        return {name: row[name] for name in _COLUMNS[backend]}
+    except KeyError as error:
+        raise TableError(f"requests: no column {error}") from None
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
 
 
 # Single calls
@@ -132,16 +139,14 @@ def _call(backend: str, api_key: str | None, work: Callable[[BatchHTTP], Corouti
     return run_sync(main)
 
 
-def upload_file(backend: str, path: str | os.PathLike[str], purpose: str, api_key: str | None) -> Mapping[str, Any]:
+def upload_file(backend: str, path: FilePath, purpose: str, api_key: str | None) -> JsonObject:
     """Upload a file of requests."""
     if not Path(path).is_file():
         raise InputError(f"{path}: there is no such file to upload")
     return _call(backend, api_key, lambda http: OpenAIBatches().upload_file(http, Path(path), purpose=purpose))
 
 
-def create_from_file(
-    backend: str, metadata: Mapping[str, str] | None, api_key: str | None, **body: str
-) -> Mapping[str, Any]:
+def create_from_file(backend: str, metadata: Mapping[str, str] | None, api_key: str | None, **body: str) -> JsonObject:
     """Create a batch from an uploaded file."""
     document = body | ({"metadata": dict(metadata)} if metadata else {})
     return _call(backend, api_key, lambda http: http.json("POST", "/batches", document, again=False))
@@ -149,16 +154,16 @@ def create_from_file(
 
 def create_batch(
     backend: str,
-    requests: Iterable[Mapping[str, Any]] | pl.DataFrame,
+    requests: Iterable[JsonObject] | pl.DataFrame,
     model: str = "",
     api_key: str | None = None,
     display_name: str | None = None,
     **version: Any,
-) -> Mapping[str, Any]:
+) -> JsonObject:
     """Create a batch whose requests go with the creation; the batch."""
     path = "/v1/messages/batches"
     if backend == "anthropic":
-        body: Any = {"requests": [{name: row[name] for name in _COLUMNS[backend]} for row in _rows(requests)]}
+        body: Any = {"requests": [_required(row, backend) for row in _rows(requests)]}
     else:
         path = f"/{version.get('api_version')}/models/{model.removeprefix('models/')}:batchGenerateContent"
         inline = [
@@ -170,26 +175,21 @@ def create_batch(
     return _call(backend, api_key, lambda http: http.json("POST", path, body, again=False), **version)
 
 
-def get_batch(backend: str, batch_id: str, api_key: str | None = None, **version: Any) -> Mapping[str, Any]:
-    """Where a batch stands."""
-    return poll_batch(backend, batch_id, 0, 0, api_key=api_key, verbose=False, **version)
-
-
 def poll_batch(
     backend: str,
     batch_id: str,
-    interval_seconds: float,
-    timeout_seconds: float,
+    interval_seconds: float = 0.0,
+    timeout_seconds: float = 0.0,
     max_attempts: float = math.inf,
     api_key: str | None = None,
-    verbose: bool = True,
+    verbose: bool = False,
     **version: Any,
-) -> Mapping[str, Any]:
-    """Look at a batch until it has ended, the time is over, or the number of looks is reached."""
+) -> JsonObject:
+    """Look at a batch once, or until it has ended, the time is over, or the number of looks is reached."""
     interval = require_number(interval_seconds, "interval_seconds", least=0)
     timeout = require_number(timeout_seconds, "timeout_seconds", least=0, infinite=True)
 
-    async def work(http: BatchHTTP) -> Mapping[str, Any]:
+    async def work(http: BatchHTTP) -> JsonObject:
         end = time.monotonic() + timeout
         looks = 0
         while True:
@@ -207,8 +207,8 @@ def poll_batch(
 
 def download_batch(
     backend: str,
-    batch_id: Mapping[str, Any] | str,
-    path: str | os.PathLike[str],
+    batch_id: JsonObject | str,
+    path: FilePath,
     api_key: str | None = None,
     requests_tbl: Table | None = None,
     **version: Any,
@@ -228,7 +228,7 @@ def download_batch(
         names = {f"request-{number}": row["custom_id"] for number, row in enumerate(_rows(requests_tbl))}
         lines = [json.loads(line) for line in target.read_text("utf-8").splitlines()]
         named = [line | {"custom_id": names.get(line["custom_id"], line["custom_id"])} for line in lines]
-        target.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in named), "utf-8")
+        target.write_text(_joined(json.dumps(line, ensure_ascii=False) for line in named), "utf-8")
     return target
 
 
@@ -254,34 +254,34 @@ class BatchResult(ReprMixin, table="results", columns=ANSWER_COLUMNS):
     backend: str
     batch_input_path: Path | None
     batch_output_path: Path | None
-    file: Mapping[str, Any] | None
-    batch: Mapping[str, Any]
+    file: JsonObject | None
+    batch: JsonObject
     results: pl.DataFrame | None
     failed_attempts: pl.DataFrame
-    run: Path | str
-    batch_ids: Sequence[str] = field(default_factory=list[str])
+    run: FilePath
+    batch_ids: Sequence[str] = ()
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         answered = "not waited for"
         if self.results is not None:
-            answered = f"{self.results['outcome'].is_in(ANSWERS).sum():,} pairs answered"
-        return f"<BatchResult of {self.backend}: {len(self.batch_ids)} batches, {answered}, in {self.run}>"
+            answered = f"{plural(n_answered(self.results), 'pair')} answered"
+        return f"{plural(len(self.batch_ids), 'batch', 'batches')} of {self.backend}, {answered}, in {self.run}"
 
 
 def run_pipeline(
     backend: str,
     pairs: Table,
-    model: str,
+    model: str | None,
     *,
-    batch_input_path: str | os.PathLike[str] | None = None,
-    batch_output_path: str | os.PathLike[str] | None = None,
+    batch_input_path: FilePath | None = None,
+    batch_output_path: FilePath | None = None,
     poll: bool = True,
     interval_seconds: float = 60.0,
     timeout_seconds: float = 86_400.0,
     max_attempts: float = math.inf,
     verbose: bool = True,
     include_raw: bool = False,
-    run: str | os.PathLike[str] | None = None,
+    run: FilePath | None = None,
     **settings: Any,
 ) -> BatchResult:
     """Have pairs judged in batches of a provider: build, upload, create, wait, download, read."""
@@ -290,36 +290,41 @@ def run_pipeline(
         if copy is not None and (Path(copy).is_dir() or not Path(copy).absolute().parent.is_dir()):
             raise InputError(f"{name}: {copy} is not a file in a folder that exists; name one")
     submission = taken(settings, "metadata batch_size n_segments max_cost")
+    backend = backend.lower()
+    batch_format(backend)  # says which providers have batches
     judge = judge_from(backend, model, **settings)
     where = Path(tempfile.mkdtemp(prefix="pairscale-batch-")) / "run.db" if run is None else run
-    waiting = {"interval": interval_seconds, "timeout": timeout_seconds, "rounds": max_attempts}
 
     manager = BatchManager(where)
 
-    async def main() -> tuple[list[RegistryEntry], Mapping[str, Any], list[str]]:
+    async def main() -> tuple[list[str], JsonObject]:
         async with manager:
-            plan, made = await manager.submit(pairs, judge, include_raw=include_raw, **submission)
-            mine = [entry.key for entry in manager.entries() if entry.condition_id == plan.condition_id]
+            plan, _ = await manager.submit(pairs, judge, include_raw=include_raw, **submission)
+            entries = [entry for entry in manager.entries() if entry.condition_id == plan.condition_id]
+            keys = [entry.key for entry in entries]
             if poll:
-                await manager.wait(mine, told=tell if verbose else None, **waiting)
-            found = manager.entries([entry.key for entry in made] or mine)
-            batch: Mapping[str, Any] = {}
-            if found:
-                batch = (await batch_format(backend).get(BatchHTTP(judge.client), str(found[0].batch_id))).raw
-            return found, batch, mine
+                told = tell if verbose else None
+                await manager.wait(
+                    keys, told=told, interval=interval_seconds, timeout=timeout_seconds, rounds=max_attempts
+                )
+            batch: JsonObject = {}
+            if entries:
+                batch = (await batch_format(backend).get(BatchHTTP(judge.client), str(entries[0].batch_id))).raw
+            return keys, batch
 
-    found, batch, mine = run_sync(main, run=where if run is not None else f"{where} (pass this file as `run=`)")
-    file = source = output = None
-    if found:
-        source, output = _files(backend, found[0], where, batch_input_path, batch_output_path)
-        file = None if found[0].file_id is None else {"id": found[0].file_id}
-    answered, failed = manager.results(mine, raw=True)
+    keys, batch = run_sync(main, run=where if run is not None else f"{where} (pass this file as `run=`)")
+    entries = manager.entries(keys)
+    file = source = output = results = None
+    if entries:
+        source, output = _files(backend, entries[0], where, batch_input_path, batch_output_path)
+        if entries[0].file_id is not None:
+            file = {"id": entries[0].file_id}
+    answered, failed = manager.results(keys, raw=True)
+    if poll:
+        results = batch_table(answered, failed, backend, model, raw=include_raw)
     return BatchResult(
-        backend, source, output, file, batch,
-        batch_table(answered, failed, backend, model, raw=include_raw) if poll else None,
-        named_as_in_r(failed, PREFIXES[backend]),
-        str(where) if "://" in str(where) else Path(where),
-        [entry.batch_id for entry in found if entry.batch_id is not None],
+        backend, source, output, file, batch, results, named_as_in_r(failed, PREFIXES[backend]), where,
+        [entry.batch_id for entry in entries if entry.batch_id is not None],
     )  # fmt: skip
 
 
@@ -333,9 +338,9 @@ def tell(found: Sequence[RegistryEntry]) -> None:
 def _files(
     backend: str,
     entry: RegistryEntry,
-    run: str | os.PathLike[str],
-    input_path: str | os.PathLike[str] | None,
-    output_path: str | os.PathLike[str] | None,
+    run: FilePath,
+    input_path: FilePath | None,
+    output_path: FilePath | None,
 ) -> tuple[Path | None, Path | None]:
     """A batch's files, under the names that were asked for; the pairs of the results are written beside them."""
     source = Path(entry.input_path)
@@ -356,14 +361,14 @@ def _files(
     return source, output
 
 
-def _copied(text: str, path: str | os.PathLike[str]) -> Path:
+def _copied(text: str, path: FilePath) -> Path:
     """A file that only its owner can read."""
     with replacing(Path(path), private=True) as temporary:
         temporary.write_text(text, "utf-8")
     return Path(path)
 
 
-def write_pairs(run: str | os.PathLike[str], entry: RegistryEntry, results: Path) -> Path:
+def write_pairs(run: FilePath, entry: RegistryEntry, results: Path) -> Path:
     """Write ``custom_id ID1 ID2`` of a batch beside its results, so that they can be read alone."""
     path = pairs_beside(results)
     if path.is_file():
@@ -385,16 +390,8 @@ def pairs_beside(results: Path) -> Path:
     return results.with_suffix(".pairs.csv")
 
 
-def submit_batch(backend: str, pairs: Table, model: str | None, **settings: Any) -> BatchResult:
-    """Have pairs judged in batches of any provider that has them."""
-    if model is None:
-        raise InputError(f"name a model of {backend}")
-    batch_format(backend.lower())  # says which providers have batches
-    return run_pipeline(backend.lower(), pairs, model, **settings)
-
-
 def llm_download_batch_results(x: Any) -> pl.DataFrame:
-    """The results of :func:`llm_submit_pairs_batch`; of one that was not waited for, as far as they are there now.
+    """The results of :func:`llm_submit_pairs_batch`, when their end was waited for.
 
     Args:
         x: What it returned, or a mapping with ``results``.
@@ -407,18 +404,9 @@ def llm_download_batch_results(x: Any) -> pl.DataFrame:
         ['b']
     """
     results: pl.DataFrame | None = x.get("results") if isinstance(x, Mapping) else getattr(x, "results", None)
-    if results is not None:
-        return results
-    if not isinstance(x, BatchResult):
-        raise InputError("there are no results in this; give what llm_submit_pairs_batch returned")
-
-    manager = BatchManager(x.run)
-
-    async def main() -> list[RegistryEntry]:
-        async with manager:
-            return await manager.wait(timeout=0)
-
-    found = run_sync(main, run=x.run)
-    answered, failed = manager.results(raw=True)
-    is_raw = any(entry.include_raw for entry in found)
-    return batch_table(answered, failed, x.backend, found[0].model if found else None, raw=is_raw)
+    if results is None:
+        raise InputError(
+            "there are no results in this: give what llm_submit_pairs_batch returned; of batches that were not waited "
+            "for (poll=False), pairscale.batch.collect(x.run) takes in what is there"
+        )
+    return results

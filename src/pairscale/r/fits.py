@@ -17,6 +17,7 @@ from pairscale.models.bayes.settings import MCMCSettings, Variant
 from pairscale.models.bradley_terry import BTFit
 from pairscale.models.elo import EloFit
 from pairscale.r.logs import with_r_names
+from pairscale.r.settings import Settings
 
 _EXACT = "the equations are solved to nine digits"
 _TOGETHER = "all chains of this sampler advance together"
@@ -155,9 +156,9 @@ def fit_bayes_btl_mcmc(
     return replace(fit, round_log=with_r_names(fit.round_log))
 
 
-def _renamed(options: Mapping[str, Any], **names: str) -> dict[str, Any]:
+def _renamed(options: Mapping[str, Any], **names: str) -> Settings:
     """Options under our names; says which of R's have no effect."""
-    given: dict[str, Any] = {}
+    given: Settings = {}
     for name, value in options.items():
         own = names.get(name.replace(".", "_"), name.replace(".", "_"))
         if own in _WITHOUT_EFFECT:

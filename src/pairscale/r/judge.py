@@ -8,7 +8,7 @@ from typing import Any
 
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError
-from pairscale.judges.base import Judge, JudgePair, Verdict
+from pairscale.judges.base import Item, Judge, JudgePair, Verdict
 from pairscale.judges.llm import LLMJudge
 from pairscale.judges.orders import BothOrders
 from pairscale.r.settings import judge_from
@@ -20,11 +20,13 @@ class CallableJudge:
 
     include_raw = False
 
-    def __call__(self: Any, A: Mapping[str, Any], B: Mapping[str, Any], state: Any = None) -> dict[str, Any]:
+    def __call__(self: Any, A: Item, B: Item, state: Any = None) -> dict[str, Any]:
         """Ask about one pair: ``is_valid``, ``Y`` (1 if A is better) and ``invalid_reason``."""
         verdict = run_sync(lambda: _asked(self, JudgePair(_item(A), _item(B), state=state)))
-        answer: dict[str, Any] = {"is_valid": True, "Y": int(verdict.winner_pos == 1), "invalid_reason": None}
-        if verdict.outcome is not Outcome.WIN:
+        answer: dict[str, Any]
+        if verdict.outcome is Outcome.WIN:
+            answer = {"is_valid": True, "Y": int(verdict.winner_pos == 1), "invalid_reason": None}
+        else:
             reason = verdict.error_message or verdict.error_code or verdict.outcome.value
             answer = {"is_valid": False, "Y": None, "invalid_reason": reason}
         if self.include_raw:
@@ -39,7 +41,7 @@ async def _asked(judge: Judge, pair: JudgePair) -> Verdict:
         await close(judge)
 
 
-def _item(item: Mapping[str, Any]) -> dict[str, Any]:
+def _item(item: Item) -> dict[str, Any]:
     """An item with its id under both names."""
     name = item.get("item_id", item.get("ID"))
     return {**item, "ID": name, "item_id": name}

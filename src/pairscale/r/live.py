@@ -8,12 +8,11 @@ from typing import Any
 import polars as pl
 
 from pairscale.collect.live import SubmitResult, submit_pairs
-from pairscale.core.errors import JudgeError
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, optional, require_int
 from pairscale.core.tables import Table, to_frame
 from pairscale.providers.keys import KEY_VARIABLES, key_in_environment
-from pairscale.r.settings import judge_from, taken
+from pairscale.r.settings import Settings, judge_from, taken
 from pairscale.r.tables import named_as_in_r, with_failures
 from pairscale.runtime import run_sync
 
@@ -21,20 +20,22 @@ _SERVICES = {"openai": "OpenAI", "anthropic": "Anthropic", "gemini": "Google Gem
 
 
 def submit(backend: str, pairs: Table, model: str, **settings: Any) -> SubmitResult:
-    """Have pairs judged by a model, live, and keep every answer."""
+    """Have pairs judged by a model, live; questions are called ``LIVE_ID1_vs_ID2``, unless the pairs name them."""
     frame = to_frame(pairs, "pairs")
     options = asking_options(settings) | taken(settings, "run save_path include_raw retries retry_wait max_cost")
     judge = judge_from(backend, model, **settings)
-    try:
-        done = submit_pairs(frame, judge, **options)
-    except JudgeError as error:
-        if isinstance(error.result, SubmitResult):
-            error.result = _named(error.result, frame)
-        raise
-    return _named(done, frame)
+    done = submit_pairs(frame, judge, **options)
+    if "pair_uid" in frame.columns:
+        return done
+    return replace(
+        done,
+        results=named_as_in_r(done.results),
+        failed_pairs=named_as_in_r(done.failed_pairs),
+        failed_attempts=named_as_in_r(done.failed_attempts),
+    )
 
 
-def asking_options(settings: dict[str, Any]) -> dict[str, Any]:
+def asking_options(settings: Settings) -> Settings:
     """Take R's ``parallel workers concurrency verbose status_every progress`` out of settings, as our own options."""
     workers = require_int(settings.pop("workers", 1), "workers", least=1)
     if not settings.pop("parallel", False):
@@ -48,18 +49,6 @@ def asking_options(settings: dict[str, Any]) -> dict[str, Any]:
         "progress": progress if verbose else False,
         "status_every": every if verbose else None,
     }
-
-
-def _named(done: SubmitResult, pairs: pl.DataFrame) -> SubmitResult:
-    """Results whose questions are called ``LIVE_ID1_vs_ID2``, unless the pairs name them."""
-    if "pair_uid" in pairs.columns:
-        return done
-    return replace(
-        done,
-        results=named_as_in_r(done.results),
-        failed_pairs=named_as_in_r(done.failed_pairs),
-        failed_attempts=named_as_in_r(done.failed_attempts),
-    )
 
 
 def compare(

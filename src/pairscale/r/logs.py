@@ -59,8 +59,10 @@ def summarize_items(
         >>> summarize_items({"item_log_list": [log]})["ID"].to_list()
         ['b', 'a']
     """
-    found = logs.summarize_items(state, posterior, refit, bind, top_n, sort_by, include_optional)
-    return with_r_names(found) if include_optional else found
+    items = logs.summarize_items(state, posterior, refit, bind, top_n, sort_by, include_optional)
+    if include_optional:
+        items = with_r_names(items)
+    return items
 
 
 @checked
@@ -81,8 +83,10 @@ def summarize_refits(state: Any, last_n: int | None = None, include_optional: bo
         >>> summarize_refits({"round_log": {"refit_id": [1, 2], "max_rhat": [1.02, 1.0]}}, last_n=1).rows()
         [(2, 1.0)]
     """
-    found = logs.summarize_refits(state, last_n, include_optional)
-    return with_r_names(found) if include_optional else found
+    refits = logs.summarize_refits(state, last_n, include_optional)
+    if include_optional:
+        refits = with_r_names(refits)
+    return refits
 
 
 def adaptive_get_logs(state: AdaptiveState) -> dict[str, Any]:
@@ -96,16 +100,13 @@ def adaptive_get_logs(state: AdaptiveState) -> dict[str, Any]:
     return as_r_logs(require_state(state).logs)
 
 
-def as_r_logs(found: dict[str, Any]) -> dict[str, Any]:
-    """Logs of a run with the columns that R calls otherwise behind their own."""
-    items = [with_r_names(table) for table in found["item_log"]]
-    steps = _as_r_steps(found["step_log"])
-    return found | {"step_log": steps, "round_log": with_r_names(found["round_log"]), "item_log": items}
-
-
-def _as_r_steps(steps: pl.DataFrame) -> pl.DataFrame:
-    """A step log with R's word for a step that was committed."""
-    return steps.with_columns(pl.col("status").replace("committed", "ok"))
+def as_r_logs(ours: dict[str, Any]) -> dict[str, Any]:
+    """Logs of a run as R has them: its word for a step that was committed, and its names of columns behind ours."""
+    return ours | {
+        "step_log": ours["step_log"].with_columns(pl.col("status").replace("committed", "ok")),
+        "round_log": with_r_names(ours["round_log"]),
+        "item_log": [with_r_names(table) for table in ours["item_log"]],
+    }
 
 
 def adaptive_step_log(state: AdaptiveState) -> pl.DataFrame:
@@ -122,7 +123,8 @@ def adaptive_step_log(state: AdaptiveState) -> pl.DataFrame:
         >>> ps.adaptive_step_log(state).select("step_id", "A", "B", "Y").rows()
         [(1, 1, 2, 1), (2, 2, 3, 1), (3, 3, 1, 0)]
     """
-    return _as_r_steps(require_state(state).step_log)
+    steps: pl.DataFrame = adaptive_get_logs(state)["step_log"]
+    return steps
 
 
 def adaptive_round_log(state: AdaptiveState) -> pl.DataFrame:
@@ -159,7 +161,7 @@ def adaptive_item_log(state: AdaptiveState, refit_id: int | None = None, stack: 
         >>> ps.adaptive_item_log(state).select("refit_id", "ID", "degree").rows()
         [(2, 'a', 4), (2, 'b', 4), (2, 'c', 4)]
     """
-    tables = require_state(state).item_log_list
+    tables: list[pl.DataFrame] = adaptive_get_logs(state)["item_log"]
     if stack and refit_id is not None:
         raise InputError("stack=True gives all refits; leave out refit_id, or stack")
     refit_id = optional(require_int, refit_id, "refit_id", least=1)
@@ -167,7 +169,7 @@ def adaptive_item_log(state: AdaptiveState, refit_id: int | None = None, stack: 
         raise InputError(f"there is no refit {refit_id:,}; there are {len(tables):,}")
     if not tables:
         return with_r_names(pl.DataFrame(schema=logs.ITEM_LOG))
-    return with_r_names(pl.concat(tables) if stack else tables[-1 if refit_id is None else refit_id - 1])
+    return pl.concat(tables) if stack else tables[(refit_id or 0) - 1]
 
 
 @checked

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from ast import literal_eval
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -17,17 +17,8 @@ from textwrap import fill, indent
 from typing import Any
 
 from pairscale.core.errors import InputError
+from pairscale.providers.base import JsonObject
 
-MODELS = {
-    "openai": "gpt-4.1", "anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-flash",
-    "together": "deepseek-ai/DeepSeek-V3", "ollama": "llama3.2",
-}  # fmt: skip
-"""By provider, a model for the examples."""
-_SAME = {
-    "batch_name": "batch_id", "batch": "batch_id", "jsonl_path": "path", "results_path": "path", "output_path": "path",
-    "request_id_prefix": "prefix", "custom_id_prefix": "prefix",
-}  # fmt: skip
-"""What the manual calls otherwise for each provider, by the adapters' names."""
 _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
@@ -54,22 +45,19 @@ def signature_of(usage: str, returns: str) -> Signature:
     return Signature(parameters, return_annotation=returns)
 
 
-def _docstring(name: str, backend: str, family: Mapping[str, Any], signature: Signature) -> str:
+def _docstring(name: str, backend: str, family: JsonObject, signature: Signature) -> str:
     """The docstring: what the function does, its arguments, what it gives, and an example that runs."""
     meanings = {**_TABLE["arguments"], "settings": f"Any: {family.get('settings')}"}
     lines = [f"{argument}: {meanings[argument].partition(': ')[2]}" for argument in signature.parameters]
     wrapped = "\n".join(fill(line, 112, subsequent_indent="    ") for line in lines)
     head, _, rest = family["doc"].strip().partition("\n\n")
-    words = {"NAME": name, "MODEL_TOO": "", "MODEL": MODELS.get(backend, ""), "BACKEND": backend}
-    words |= {"KEY": "'id'", "BATCH": "name"}
-    if backend == "gemini":
-        words |= {"MODEL_TOO": f', "{words["MODEL"]}"', "KEY": "'name'", "BATCH": "batch, requests"}
+    words = {"NAME": name, "BACKEND": backend} | _TABLE["words"][backend]
     for word, meaning in words.items():
         rest = rest.replace(word, meaning)
     return f"{head}\n\nArgs:\n{indent(wrapped, '    ')}\n\n{rest}\n"
 
 
-def _made(name: str, backend: str, family: Mapping[str, Any], usage: str) -> Callable[..., Any]:
+def _made(name: str, backend: str, family: JsonObject, usage: str) -> Callable[..., Any]:
     """A function of the table."""
     signature = signature_of(usage, family["returns"])
     module, _, adapter = family["adapter"].partition(".")
@@ -80,7 +68,7 @@ def _made(name: str, backend: str, family: Mapping[str, Any], usage: str) -> Cal
         except TypeError as error:
             raise InputError(f"{name}: {error}") from None
         bound.apply_defaults()
-        arguments = {_SAME.get(argument, argument): value for argument, value in bound.arguments.items()}
+        arguments = {_TABLE["renamed"].get(argument, argument): value for argument, value in bound.arguments.items()}
         further = arguments.pop("settings", {})
         arguments.setdefault("backend", backend)
         return getattr(import_module(f"pairscale.r.{module}"), adapter)(**arguments, **further)

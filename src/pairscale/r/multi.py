@@ -19,11 +19,12 @@ from pairscale.core.notices import plural
 from pairscale.core.tables import ANSWER_COLUMNS, to_frame
 from pairscale.r.batches import tell, write_pairs
 from pairscale.r.settings import judge_from, taken
-from pairscale.r.tables import ANSWERS, batch_table
+from pairscale.r.tables import batch_table, n_answered
 from pairscale.runtime import run_sync
 
 if TYPE_CHECKING:
     from pairscale.core.tables import Table
+    from pairscale.providers.base import Fields
 
 _REGISTRY = "jobs_registry.csv"
 _FAILED = {"failed", "expired", "cancelled", "dropped"}
@@ -44,7 +45,7 @@ class MultiBatch(ReprMixin, table="registry"):
         folder: Where the files are.
     """
 
-    jobs: list[dict[str, Any]]
+    jobs: list[Fields]
     registry: pl.DataFrame
     run: Path
     folder: Path
@@ -65,7 +66,7 @@ class MultiBatchResult(ReprMixin, table="combined", columns=ANSWER_COLUMNS):
         rest: The pairs of the batches that have no answer.
     """
 
-    jobs: list[dict[str, Any]]
+    jobs: list[Fields]
     combined: pl.DataFrame | None
     failed_attempts: pl.DataFrame
     batch_failures: pl.DataFrame
@@ -77,8 +78,10 @@ class MultiBatchResult(ReprMixin, table="combined", columns=ANSWER_COLUMNS):
         return self.combined
 
     def __str__(self) -> str:
-        n = 0 if self.combined is None else self.combined["outcome"].is_in(ANSWERS).to_list().count(True)
-        return f"{plural(len(self.jobs), 'batch', 'batches')}, {plural(n, 'pair')} answered"
+        answered = 0
+        if self.combined is not None:
+            answered = n_answered(self.combined)
+        return f"{plural(len(self.jobs), 'batch', 'batches')}, {plural(answered, 'pair')} answered"
 
 
 def submit_multi(
@@ -163,8 +166,6 @@ def resume_multi(
     registry = _registry(entries, where)
     if write_registry:
         write_table(registry, folder / _REGISTRY)
-    if include_raw is None:
-        include_raw = any(entry.include_raw for entry in entries)
     rest = manager.rest(keys)
     rows = registry.to_dicts()
     tables = []
@@ -172,23 +173,20 @@ def resume_multi(
     for job, entry in zip(rows, entries, strict=True):
         job |= {"status": entry.state, "message": entry.message}
         if job["done"]:
-            job["results"] = _results(manager, entry, raw=include_raw)
+            raw = entry.include_raw if include_raw is None else include_raw
+            job["results"] = _results(manager, entry, raw=raw)
             tables.append(job["results"])
         if entry.state in _FAILED:
             failures.append(job | {"unanswered": rest.filter(batch_id=entry.batch_id).height})
-    combined = _combined(tables)
-    if write_combined_csv and combined is not None:
-        path = Path(combined_csv_path or "combined_results.csv").expanduser()
-        write_table(combined, folder / path if path.parent == Path() else path)
-    failures_table = pl.DataFrame([{name: job[name] for name in _FAILURES} for job in failures], schema=_FAILURES)
-    return MultiBatchResult(rows, combined, manager.results(keys)[1], failures_table, rest)
-
-
-def _combined(tables: Sequence[pl.DataFrame]) -> pl.DataFrame | None:
-    """All results, one row per question; None where there are none."""
-    if not tables:
-        return None
-    return pl.concat(tables, how="diagonal").unique(["custom_id", "condition_id", "judge_id"], maintain_order=True)
+    combined = None
+    if tables:
+        question = ["custom_id", "condition_id", "judge_id"]
+        combined = pl.concat(tables, how="diagonal").unique(question, maintain_order=True)
+        if write_combined_csv:
+            path = Path(combined_csv_path or "combined_results.csv").expanduser()
+            write_table(combined, folder / path if path.parent == Path() else path)
+    failed = manager.results(keys)[1]
+    return MultiBatchResult(rows, combined, failed, pl.DataFrame(failures, schema=_FAILURES), rest)
 
 
 def _results(manager: BatchManager, entry: RegistryEntry, *, raw: bool) -> pl.DataFrame:

@@ -8,8 +8,6 @@ from the file of pairs beside the results, for those of our own pipeline; else f
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,10 +18,11 @@ from pairscale.collect.batch.files import read_lines
 from pairscale.core.errors import FileFormatError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice, plural
+from pairscale.core.options import FilePath
 from pairscale.core.tables import Table, require_columns, to_frame
 from pairscale.judges.answers import read_structured, read_tag
 from pairscale.judges.llm import NO_ANSWER
-from pairscale.providers.base import HTTPCall, Reply
+from pairscale.providers.base import Fields, HTTPCall, Reply
 from pairscale.providers.batches import Line, batch_format
 from pairscale.providers.catalog import provider_named
 from pairscale.providers.openai import read_response
@@ -46,7 +45,7 @@ _COLUMNS = {
 
 def parse_output(
     backend: str,
-    path: str | os.PathLike[str],
+    path: FilePath,
     tag_prefix: str,
     tag_suffix: str,
     requests_tbl: Table | None = None,
@@ -58,7 +57,7 @@ def parse_output(
     if not file.is_file():
         raise FileFormatError(f"{file}: there is no such file of results")
     known = _known_ids(file, requests_tbl)
-    rows: list[dict[str, Any]] = []
+    rows: list[Fields] = []
     unread: list[str] = []
     nameless: list[str] = []
     for _, line in read_lines(file, batch_format(backend)):
@@ -77,7 +76,7 @@ def parse_output(
     columns = _COLUMNS[backend].split() + ["raw_response"] * include_raw
     is_number = ("tokens", "code", "count")
     schema = {name: pl.Int64() if name.endswith(is_number) else pl.String() for name in columns}
-    table = pl.DataFrame([{name: row.get(name) for name in columns} for row in rows], schema=schema)
+    table = pl.DataFrame(rows, schema=schema)
     if unread:
         notice(f"{file}: {plural(len(unread), 'line')} cannot be read: {'; '.join(unread[:3])}")
     if nameless:
@@ -100,7 +99,7 @@ def _known_ids(file: Path, requests: Table | None) -> Mapping[str, tuple[str, st
 
 
 def ids_of(custom_id: str, prefix: str | None = None) -> tuple[str, str] | None:
-    """The two ids in a request's name, ``PREFIX_ID1_vs_ID2`` or ``ID1:ID2#1``; None when it does not say them.
+    """The two ids in a request's name, ``PREFIX_ID1_vs_ID2``; None when it does not say them.
 
     Args:
         custom_id: The name.
@@ -110,21 +109,20 @@ def ids_of(custom_id: str, prefix: str | None = None) -> tuple[str, str] | None:
         >>> ids_of("EXP_stu_01_vs_stu_02")
         ('stu_01', 'stu_02')
     """
-    by_key = re.fullmatch(r"([^:#]+):([^:#]+)#\d+", custom_id)  # as run files name pairs
-    if by_key is not None:
-        return by_key[1], by_key[2]
     parts = custom_id.split("_vs_")
     if len(parts) != 2 or not all(parts):
         return None
     first, second = parts
     if prefix is None:
         return first.partition("_")[2] or first, second
-    return (first.removeprefix(f"{prefix}_"), second) if first.startswith(f"{prefix}_") else None
+    if not first.startswith(f"{prefix}_"):
+        return None
+    return first.removeprefix(f"{prefix}_"), second
 
 
-def _row(backend: str, line: Line, ids: tuple[str | None, str | None], tags: tuple[str, str]) -> dict[str, Any]:
+def _row(backend: str, line: Line, ids: tuple[str | None, str | None], tags: tuple[str, str]) -> Fields:
     """The row of a line that could be read."""
-    row: dict[str, Any] = {
+    row: Fields = {
         "custom_id": line.custom_id, "ID1": ids[0], "ID2": ids[1], "status_code": line.status,
         "result_type": line.result_type, "error_message": line.error,
     }  # fmt: skip

@@ -123,13 +123,13 @@ def _positioned(details: pl.DataFrame) -> pl.DataFrame:
     """The details with who won by position, and which pairs went to one position twice."""
     for side in ("main", "rev"):
         better = pl.col(f"better_id_{side}")
-        second = pl.when(better == pl.col(f"ID2_{side}")).then(pl.lit("pos2"))
-        position = pl.when(better == pl.col(f"ID1_{side}")).then(pl.lit("pos1")).otherwise(second)
+        first = pl.when(better == pl.col(f"ID1_{side}")).then(pl.lit("pos1"))
+        position = first.when(better == pl.col(f"ID2_{side}")).then(pl.lit("pos2"))
         details = details.with_columns(position.alias(f"winner_pos_{side}"))
     # Of a consistent pair nothing is said, unless all are: R's left join has nothing to join then, and says FALSE.
     otherwise = pl.lit(value=False) if details["is_consistent"].all() else None
     for n in (1, 2):
-        is_biased = (pl.col("winner_pos_main") == f"pos{n}") & (pl.col("winner_pos_rev") == f"pos{n}")
+        is_biased = pl.all_horizontal(pl.col("winner_pos_main", "winner_pos_rev") == f"pos{n}")
         biased = pl.when(~pl.col("is_consistent")).then(is_biased).otherwise(otherwise)
         details = details.with_columns(biased.alias(f"is_pos{n}_bias"))
     return details

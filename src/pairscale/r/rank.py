@@ -9,7 +9,7 @@ from typing import Any
 from pairscale.adaptive.config import DOCUMENT, OURS, PRESETS
 from pairscale.adaptive.rank import AdaptiveResult, rank_samples
 from pairscale.adaptive.session import run_path, session_exists
-from pairscale.core.errors import InputError, JudgeError
+from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES
 from pairscale.core.notices import notice
 from pairscale.core.options import require_choice, require_suffix
@@ -20,12 +20,7 @@ from pairscale.judges import build
 from pairscale.judges.base import Judge
 from pairscale.providers.catalog import PROVIDERS
 from pairscale.r.logs import as_r_logs, with_r_names
-from pairscale.r.settings import model_settings, taken
-
-_PRESETS: dict[str, str] = {
-    DOCUMENT: f"the settings of the design document; rank() has those of {OURS}",
-    OURS: f"the settings of rank(); those of the design document are {DOCUMENT}",
-}
+from pairscale.r.settings import Settings, model_settings, taken
 
 
 def rank(
@@ -48,26 +43,13 @@ def rank(
     samples = read_samples(data, id_col=id_col, text_col=text_col)
     where = run_path(session_dir, run)
     require_choice(preset, "preset", PRESETS)
-    if not session_exists(where):
-        notice(f"preset {preset}: {_PRESETS[preset]}")
-    try:
-        out = rank_samples(
-            samples, judge, run=where, preset=preset, output_file=output_file, closing_refit=None, **given
-        )
-    except JudgeError as error:
-        if isinstance(error.result, AdaptiveResult):
-            error.result = _as_r(error.result)
-        raise
-    return _as_r(out)
+    if preset == DOCUMENT and not session_exists(where):
+        notice(f"preset {preset}: the settings of the design document; rank() has those of {OURS}")
+    out = rank_samples(samples, judge, run=where, preset=preset, output_file=output_file, closing_refit=None, **given)
+    return replace(out, refits=with_r_names(out.refits), items=with_r_names(out.items), logs=as_r_logs(out.logs))
 
 
-def _as_r(out: AdaptiveResult) -> AdaptiveResult:
-    """A result whose tables have the columns that R calls otherwise behind their own."""
-    refits, items = with_r_names(out.refits), with_r_names(out.items)
-    return replace(out, refits=refits, items=items, logs=as_r_logs(out.logs))
-
-
-def _judge(given: dict[str, Any]) -> Judge:
+def _judge(given: Settings) -> Judge:
     """Take what describes the judge out of the arguments, and make it."""
     trait = choose_trait(given.pop("trait"), given.pop("trait_name"), given.pop("trait_description"))
     of_model = taken(given, "model backend endpoint api_key")
@@ -78,8 +60,7 @@ def _judge(given: dict[str, Any]) -> Judge:
             raise InputError("name a judge (judge='lexical', judge='openai:gpt-5.1', a callable) or backend and model")
         judge = "{backend}:{model}".format_map(of_model)
     if isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS:
-        named = {name: of_model[name] for name in ("endpoint", "api_key") if of_model[name] is not None}
-        judge_args = model_settings(judge.partition(":")[0], (judge_args or {}) | named)
+        judge_args = model_settings(judge.partition(":")[0], taken(of_model, "endpoint api_key") | (judge_args or {}))
     asked = {"template": given.pop("prompt_template"), "judge_call_args": given.pop("judge_call_args")}
     of_texts = None if isinstance(judge, Judge) else trait
     return build.make_judge(judge, trait=of_texts, judge_args=judge_args, **asked)

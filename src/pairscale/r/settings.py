@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pairscale.core.notices import notice
 from pairscale.core.traits import choose_trait
@@ -14,6 +14,8 @@ from pairscale.judges.llm import SETTING_NAMES, LLMJudge
 if TYPE_CHECKING:
     from pairscale.judges.batched import BatchJudge
 
+Settings: TypeAlias = dict[str, Any]
+"""Settings by the manual's names of them, or by ours."""
 _OWN = {
     "anthropic_version": "2023-06-01", "api_version": "v1beta", "num_ctx": 8192, "think": False,
     "tag_prefix": "<BETTER_SAMPLE>", "tag_suffix": "</BETTER_SAMPLE>", "include_thoughts": False,
@@ -42,12 +44,12 @@ def judge_from(
     )  # fmt: skip
 
 
-def taken(settings: dict[str, Any], names: str) -> dict[str, Any]:
+def taken(settings: Settings, names: str) -> Settings:
     """Take the options of these names out of settings, as far as they were given."""
     return {name: settings.pop(name) for name in names.split() if name in settings}
 
 
-def model_settings(backend: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+def model_settings(backend: str, settings: Mapping[str, Any]) -> Settings:
     """Settings by R's rules: those that are None or our own defaults are left out.
 
     Gemini's ``thinking_budget`` is ignored, with a notice. Anthropic's thinking is on if its thoughts are asked for.

@@ -12,7 +12,6 @@ from pairscale.core.comparisons import key_expressions
 from pairscale.core.tables import result_columns
 from pairscale.providers.gemini import thought_signature
 
-ANSWERS = ("win", "tie", "flip")
 PREFIXES = {"openai": "EXP", "anthropic": "ANTH", "gemini": "GEM", "together": "EXP"}
 """By provider, what the name of a request in a batch begins with."""
 _BATCH: dict[str, dict[str, pl.DataType]] = {
@@ -25,17 +24,21 @@ _BATCH: dict[str, dict[str, pl.DataType]] = {
 _TYPES = {"timeout": "expired", "cancelled": "canceled"}
 
 
+def n_answered(results: pl.DataFrame) -> int:
+    """How many pairs have an answer."""
+    return int(results["outcome"].is_in(["win", "tie", "flip"]).sum())
+
+
 def named_as_in_r(frame: pl.DataFrame, prefix: str = "LIVE") -> pl.DataFrame:
     """A table whose questions are called ``PREFIX_ID1_vs_ID2``, where they have no name of the user's.
 
     The second question about the same pair in the same order is ``PREFIX_ID1_vs_ID2#2``, and so on.
     """
     key, _ = key_expressions("ID1", "ID2")
-    number = pl.col("custom_id").str.strip_prefix(pl.concat_str(key, pl.lit("#")))
-    is_ours = pl.col("custom_id").str.starts_with(pl.concat_str(key, pl.lit("#"))) & number.str.contains(r"^\d+$")
-    name = pl.format("{}_{}_vs_{}", pl.lit(prefix), "ID1", "ID2")
-    again = pl.when(number != "1").then(pl.concat_str(pl.lit("#"), number)).otherwise(pl.lit(""))
-    return frame.with_columns(custom_id=pl.when(is_ours).then(pl.concat_str(name, again)).otherwise("custom_id"))
+    number = pl.col("custom_id").str.strip_prefix(pl.format("{}#", key))
+    is_ours = (number != pl.col("custom_id")) & number.str.contains(r"^\d+$")
+    name = pl.format("{}_{}_vs_{}#{}", pl.lit(prefix), "ID1", "ID2", number).str.strip_suffix("#1")
+    return frame.with_columns(custom_id=pl.when(is_ours).then(name).otherwise("custom_id"))
 
 
 def with_failures(
@@ -58,9 +61,8 @@ def with_failures(
         model=pl.lit(model, pl.String), judge_id=pl.lit(f"{backend}:{model}"),
         result_type=pl.when(pl.col("status_code") == 200).then(pl.lit("succeeded")).otherwise(ended),
     )  # fmt: skip
-    table = pl.concat([answered, last], how="diagonal_relaxed").with_columns(
-        pl.col("result_type").fill_null("succeeded")
-    )
+    succeeded = answered.with_columns(result_type=pl.lit("succeeded"))
+    table = pl.concat([succeeded, last], how="diagonal_relaxed")
     if "thought_signature" in more:
         signatures = [signature_of(body) for body in table["raw_response"]]
         table = table.with_columns(
@@ -73,16 +75,15 @@ def batch_table(
     answered: pl.DataFrame, failed: pl.DataFrame, backend: str, model: str | None, *, raw: bool
 ) -> pl.DataFrame:
     """The results of a batch with the names and columns of its provider; without ``raw_response`` unless wanted."""
-    table = with_failures(answered, failed, backend, model, _BATCH.get(backend, {}))
+    table = with_failures(answered, failed, backend, model, _BATCH[backend])
     if not raw:
         table = table.drop("raw_response")
-    return named_as_in_r(table, PREFIXES.get(backend, "EXP"))
+    return named_as_in_r(table, PREFIXES[backend])
 
 
 def signature_of(body: Any) -> str | None:
     """The first signature of Gemini's thoughts in a reply, which may be JSON text."""
     if isinstance(body, str):
         body = json.loads(body)
-    if isinstance(body, list):  # of both orders
-        return next((found for one in body if (found := signature_of(one))), None)
-    return thought_signature(body)
+    replies = body if isinstance(body, list) else [body]  # a list holds those of both orders
+    return next(filter(None, map(thought_signature, replies)), None)

@@ -11,6 +11,7 @@ import polars as pl
 from pairscale.checks.calibration import calibrate
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError
+from pairscale.core.options import FilePath
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseOutcome, majority
@@ -21,17 +22,16 @@ from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, judge_and
 from pairscale.evaluate.store import Compared, saved_result
 from pairscale.evaluate.wording import asked_words, basis_of, controlled_lines, deciding_rate, graded_words
 from pairscale.judges.base import is_judge
-from pairscale.reporting.page import Report, calibration_parts, moment, origin_of, other_names, preview
-from pairscale.reporting.picture import intervals, percent, shares
+from pairscale.reporting.page import Report, calibration_parts, moment, origin_of, other_names, preview, summed
+from pairscale.reporting.picture import intervals, shares
 from pairscale.store.marks import ANSWERS, RESULTS
 from pairscale.store.queries import PRICES_MARK, SPENDING, dated_spending
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pairscale.evaluate.result import PairwiseAgreement
-    from pairscale.reporting.picture import Picture
+    from pairscale.reporting.picture import Content, Picture, Row
     from pairscale.store.runfile import RunFile
 
 PEOPLE = "people"
@@ -80,15 +80,13 @@ def answering_of(store: RunFile) -> pl.DataFrame:
         trace = answer["trace"]
         row = {"model": answer["name"], "day": str(answer["at"])[:10], "attempts": 1}
         rows.append(row | {"total_tokens": trace.get("tokens") or 0, "cost": trace.get("cost") or 0.0})
-    table = pl.DataFrame(rows, schema=dict(SPENDING)).group_by("model", "template_id", "day", maintain_order=True)
-    summed = table.agg(pl.exclude("prices_as_of").sum(), pl.first("prices_as_of"))
-    return dated_spending(summed, store.get_meta(PRICES_MARK))
+    return dated_spending(summed(pl.DataFrame(rows, schema=dict(SPENDING))), store.get_meta(PRICES_MARK))
 
 
 def result_of_labels(
-    path: str | os.PathLike[str],
+    path: FilePath,
     judge: str | None = None,
-    key_file: str | os.PathLike[str] | None = None,
+    key_file: FilePath | None = None,
     encoding: str | None = None,
 ) -> PairwiseRunResult:
     """Labels as the result of a comparison.
@@ -114,7 +112,7 @@ def result_of_labels(
         raise InputError(f"no labeller is called {judge!r}; there are {listed(who)}")
     judges = [judge] if judge is not None else [name for name in who if is_judge(name)]
     criteria = labels.table["criterion"].n_unique()
-    cases: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
+    cases: dict[tuple[str, str, int], list[Row]] = {}
     for row in labels.table.iter_rows(named=True):
         group = row["labeller"] if not judges or row["labeller"] in judges else PEOPLE
         key = group if criteria == 1 else f"{row['criterion']}: {group}"
@@ -125,10 +123,10 @@ def result_of_labels(
     return PairwiseRunResult("labels", found, tuple(keys), provenance=Provenance("read_labels", settings))
 
 
-def _labelled(key: str, rows: Sequence[Mapping[str, Any]], judges: Sequence[str]) -> PairwiseCase:
+def _labelled(key: str, rows: Sequence[Row], judges: Sequence[str]) -> PairwiseCase:
     """The labels of one case as a case: the answer of a judge, or the majority of people."""
     first = rows[0]
-    detail: dict[str, Any] = {"judge_id": first["labeller"]}
+    detail: Content = {"judge_id": first["labeller"]}
     if first["labeller"] not in judges:
         kept = ("labeller", "winner", "comment", "first_variant")
         detail = {"labels": [{name: row[name] for name in kept} for row in rows]}
@@ -319,21 +317,20 @@ def _rates(run: PairwiseRunResult) -> list[tuple[Any, ...]]:
             counted = {"mean preference": rate, "hard verdicts, ties and flips as half": hard}
         counted["cases with a winner"] = run.win_rate(key, ties="excluded")
         for what, one in counted.items():
-            rows.append((key, what, one.n, *(percent(x, 1) for x in (one.rate, *(one.ci or (None, None))))))
+            rows.append((key, what, one.n, one.rate, *(one.ci or (None, None))))
     return rows
 
 
-def _tags(run: PairwiseRunResult) -> list[dict[str, Any]]:
+def _tags(run: PairwiseRunResult) -> list[Content]:
     """Win rates by tag, with intervals that hold for all tags at once."""
     if not any(case.tags for case in run.cases):
         return []
     parts = []
     for key in run.keys:
         table = slices(run.frame(key), interval=run.interval).with_columns(pl.col("slice").fill_null("no tag"))
-        rows = table.select("slice", "rate", "lower", "upper", "n").rows()
-        chart = _rate_chart(((name, rate, (low, high)) for name, rate, low, high, _ in rows), run.variant_b)
-        figures = [(name, n, *(percent(x, 1) for x in (rate, low, high))) for name, rate, low, high, n in rows]
-        parts.append({"key": key, "chart": chart, "rows": figures})
+        rows = table.select("slice", "n", "rate", "lower", "upper").rows()
+        chart = _rate_chart([(name, rate, (low, high)) for name, _, rate, low, high in rows], run.variant_b)
+        parts.append({"key": key, "chart": chart, "rows": rows})
     return parts
 
 
@@ -352,7 +349,7 @@ def _agreements(run: PairwiseRunResult) -> list[tuple[str, str, PairwiseAgreemen
     return [(x, y, agreement) for x, y, agreement in found if agreement.rate is not None]
 
 
-def _judge_and_people(run: PairwiseRunResult, judge: str, people: str) -> dict[str, Any]:
+def _judge_and_people(run: PairwiseRunResult, judge: str, people: str) -> Content:
     """A judge held against people: who said what, how far they agree, and whether its preferences are right."""
     said = {(case.task_id, case.repeat): str(case.winner) for case in run.of(people) if case.winner is not None}
     graded = [
@@ -390,7 +387,7 @@ def _why_not(case: PairwiseCase) -> str:
 
 def _table(
     run: PairwiseRunResult, cases: Mapping[Case, Mapping[str, PairwiseCase]], shown: Mapping[Case, Compared]
-) -> dict[str, Any]:
+) -> Content:
     """The table of cases that can be searched and sorted."""
     tagged = any(case.tags for case in run.cases)
     graded = [key for key in run.keys if any(case.preference is not None for case in run.of(key))]

@@ -14,7 +14,6 @@ from pairscale.checks.orders import split_orders
 from pairscale.checks.position import PositionalBias, compare_orders, measure_bias
 from pairscale.checks.templates import TemplateStudy, row_of, study_of
 from pairscale.core.errors import InputError
-from pairscale.core.results import read_form
 from pairscale.reporting.page import (
     Report,
     calibration_parts,
@@ -22,16 +21,17 @@ from pairscale.reporting.page import (
     other_names,
     pair_writer,
     pairs_to_read,
+    people_in,
     renamed,
+    texts_of,
 )
 from pairscale.reporting.picture import intervals
-from pairscale.store.labels import label_results
 from pairscale.store.marks import STUDY_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pairscale.reporting.picture import Picture
+    from pairscale.reporting.picture import Content, Picture, Row
     from pairscale.store.runfile import RunFile
 
 _WORDS = ("ID1", "ID2", "better_id", "judge_id", "content", "thoughts")
@@ -64,16 +64,15 @@ def bias_of_run(
     judged = [(name, judge, row["model"], store.results(row["condition_id"])) for name, judge, row in combinations]
     spending = store.spending(condition_id)
     origin = origin_of(store, pseudonyms=pseudonyms)
-    labels = label_results(store)
-    people = read_form(labels).table if labels.height else None
+    people = people_in(store)
     other = other_names(items["ID"]) if pseudonyms else {}
     items = renamed(items, other, "ID")
     if people is not None:
         people = renamed(people, other, "ID1", "ID2", "better_id")
-    rows: list[dict[str, Any]] = []
-    pairs: list[pl.DataFrame] = []
-    answers: list[pl.DataFrame] = []
-    notices: list[str] = []
+    rows = []
+    pairs = []
+    answers = []
+    notices = []
     calibrations: list[tuple[str, Any]] = []
     for template, judge, model, answered in judged:
         results = renamed(answered, other, "ID1", "ID2", "better_id")
@@ -83,7 +82,7 @@ def bias_of_run(
             continue
         bias = measure_bias(consistency, 0.95)
         rows.append(row_of(bias, {"template_id": template, "model": model, "judge": judge}))
-        notices += [f"{template} {judge}: {message}" for message in consistency.notices]
+        notices.extend(f"{template} {judge}: {message}" for message in consistency.notices)
         pairs.append(_swayed(bias))
         named = "" if len(judged) == 1 else f"{judge}, {template}"
         calibrations += [(named, one) for one in calibrations_of(results, people)]
@@ -96,7 +95,7 @@ def bias_of_run(
     study = study_of(rows, bias.level, notices)
     traits = conditions["trait"].drop_nulls().unique(maintain_order=True).to_list()
     trait = traits[0] if len(traits) == 1 else None
-    own_texts = dict(items.select("ID", "text").iter_rows()) if "text" in items.columns else {}
+    own_texts = texts_of(items)
     swayed = pl.concat(pairs)
     shown = own_texts if texts else {}
     report = _report(
@@ -130,9 +129,7 @@ def bias_of_result(
     return _report(study, pairs, {}, verdict=source.verdict)
 
 
-def _combinations(
-    conditions: pl.DataFrame, studied: Sequence[Mapping[str, str]]
-) -> list[tuple[str, str, dict[str, Any]]]:
+def _combinations(conditions: pl.DataFrame, studied: Sequence[Mapping[str, str]]) -> list[tuple[str, str, Content]]:
     """Templates, judges and their conditions: as the study calls them, or else as the conditions do."""
     by_id = {row["condition_id"]: row for row in conditions.iter_rows(named=True)}
     named = [(cell["template_id"], cell["judge"], cell["condition_id"]) for cell in studied]
@@ -207,7 +204,7 @@ def _report(
     )
 
 
-def _alike(study: TemplateStudy) -> list[Mapping[str, Any]]:
+def _alike(study: TemplateStudy) -> list[Row]:
     """The most consistent template, and those that are not told apart from it, over all judges together.
 
     Told apart is one that is less consistent with a probability of 95 % or more, by the normal approximation with one
@@ -243,7 +240,7 @@ def _charts(table: pl.DataFrame) -> list[Picture]:
     ]  # fmt: skip
 
 
-def _cells(table: pl.DataFrame) -> dict[str, Any]:
+def _cells(table: pl.DataFrame) -> Content:
     """The table that can be searched and sorted."""
     columns = [("template", "id", False), ("judge", "word", False), ("verdict", "word", False), ("pairs", "n", True)]
     columns += [("winner changed", "share", False), ("from", "share", True), ("to", "share", True)]
@@ -258,7 +255,7 @@ def _cells(table: pl.DataFrame) -> dict[str, Any]:
     return {"columns": columns[start:], "rows": [row[start:] for row in rows.rows()]}
 
 
-def _again(pairs: pl.DataFrame, place: Mapping[str, int]) -> dict[str, list[dict[str, Any]]]:
+def _again(pairs: pl.DataFrame, place: Mapping[str, int]) -> dict[str, list[Content]]:
     """By position, the pairs that went to it in both orders, and how often."""
     pair = pairs.select("position", a=pl.min_horizontal("ID1", "ID2"), b=pl.max_horizontal("ID1", "ID2"))
     counted = pair.group_by("position", "a", "b").agg(n=pl.len()).sort("n", "a", "b", descending=[True, False, False])

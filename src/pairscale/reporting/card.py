@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pairscale.checks.card import MEASURES, JudgeCard
 from pairscale.reporting.page import Report, calibration_parts, moment
@@ -10,6 +10,7 @@ from pairscale.reporting.picture import intervals, number, percent
 
 if TYPE_CHECKING:
     from pairscale.checks.card import Measure
+    from pairscale.reporting.picture import Content
 
 _IN_CHART = ("agreement", "consistency", "first_place", "longer", "repeatability", "distractor", "validity")
 _IN_TILES = ("agreement", "kappa", "correlation", "consistency", "repeatability", "distractor", "cost")
@@ -27,7 +28,7 @@ def card_report(card: JudgeCard) -> Report:
     if bars:
         chart = intervals(bars, "Shares with intervals", "share", middle=0.5, span=(0, 1), in_percent=True)
     shown = [(MEASURES[name][0], _figure(name, measures[name].value)) for name in _IN_TILES]
-    content: dict[str, Any] = {
+    content: Content = {
         "card": card,
         "measures": measures,
         "chart": chart,
@@ -57,7 +58,7 @@ def _figure(name: str, value: float | None) -> str:
     return number(value) if name in _SCALED else percent(value)
 
 
-def _row(name: str, one: Measure) -> dict[str, Any]:
+def _row(name: str, one: Measure) -> Content:
     open_end = "no limit" if one.interval is not None and one.measured else ""
     return {
         "label": MEASURES[name][0],

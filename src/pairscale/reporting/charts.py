@@ -12,16 +12,16 @@ import numpy as np
 import polars as pl
 
 from pairscale.core.errors import InputError
+from pairscale.core.options import FilePath
 from pairscale.core.tables import listed
 from pairscale.reporting.picture import Axis, Marks, Picture, intervals, judge_fit_picture, names, percent
 from pairscale.reporting.vega import drawn, require_chart_file, save_chart
 
 if TYPE_CHECKING:
-    import os
-
     import altair as alt
 
     from pairscale.evaluate.result import PairwiseRunResult
+    from pairscale.reporting.picture import Content
 
 MAX_NAMED = 120
 """Up to this many items have a row each in a file."""
@@ -49,7 +49,7 @@ class Figure:
 def plot(
     source: Any,
     kind: str,
-    path: str | os.PathLike[str] | None = None,
+    path: FilePath | None = None,
     *,
     title: str | None = None,
     width: int | None = None,
@@ -199,11 +199,10 @@ def _items(
     groups = [list(members) for _, members in groupby(rows, key=lambda row: row["part"])]
     if len(groups) > 1:
         notes.append("Groups without a comparison between them: a score compares only with those of its own group.")
-    options: dict[str, Any] = {"middle": middle, "digits": digits, "most": most}
-    pictures = [
-        intervals(group, title, axis, heading=f"Group {at}" if len(groups) > 1 else "", **options)
-        for at, group in enumerate(groups, start=1)
-    ]
+    pictures = []
+    for at, group in enumerate(groups, start=1):
+        heading = f"Group {at}" if len(groups) > 1 else ""
+        pictures.append(intervals(group, title, axis, middle=middle, digits=digits, most=most, heading=heading))
     return Figure(title, pictures, notes)
 
 
@@ -253,7 +252,7 @@ def wins(source: Any) -> Figure:
     return Figure("How often the row beats the column", [picture], notes)
 
 
-def _cell(i: int, j: int, share: float, labels: Sequence[str]) -> dict[str, Any]:
+def _cell(i: int, j: int, share: float, labels: Sequence[str]) -> Content:
     dark = abs(share - 0.5) > 0.32
     return {
         "x": j,

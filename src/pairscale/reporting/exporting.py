@@ -12,7 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import polars as pl
 from sqlalchemy import select
@@ -22,10 +22,11 @@ from pairscale.core.counting import is_pattern
 from pairscale.core.errors import FitError, InputError
 from pairscale.core.files import TABLE_SUFFIXES, replacing, write_table
 from pairscale.core.notices import notice, plural
-from pairscale.core.options import checked, require_choice, require_suffix
+from pairscale.core.options import FilePath, checked, require_choice, require_suffix
 from pairscale.core.tables import Table, listed
 from pairscale.evaluate.store import saved_result
 from pairscale.judges.orders import merge_orders
+from pairscale.reporting.page import texts_of
 from pairscale.reporting.verbs import comparisons_of, named, require_none
 from pairscale.store.marks import RESULTS
 from pairscale.store.reading import is_run, named_runs, read_comparisons
@@ -36,9 +37,10 @@ from pairscale.store.transfer import export_results
 if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseRunResult
     from pairscale.evaluate.store import Compared
+    from pairscale.reporting.picture import Content, Row
     from pairscale.store.runfile import RunFile
 
-_SCHEMA: dict[str, Any] = {
+_SCHEMA: Content = {
     "prompt": pl.String(), "chosen": pl.String(), "rejected": pl.String(), "probability": pl.Float64(),
     "margin": pl.Float64(), "both_orders": pl.Boolean(), "chosen_id": pl.String(), "rejected_id": pl.String(),
 }  # fmt: skip
@@ -56,8 +58,8 @@ ExportKind: TypeAlias = Literal["results", "preferences"]
 
 @checked
 def export(
-    run: Table | str | os.PathLike[str],
-    path: str | os.PathLike[str],
+    run: Table | FilePath,
+    path: FilePath,
     *,
     kind: ExportKind = "results",
     condition: str | None = None,
@@ -65,12 +67,12 @@ def export(
     input_col: str | None = None,
     conversational: bool = False,
     implicit_prompt: bool = False,
-    samples: Table | str | os.PathLike[str] | None = None,
+    samples: Table | FilePath | None = None,
     a_col: str | None = None,
     b_col: str | None = None,
     winner_col: str | None = None,
     encoding: str | None = None,
-    key: str | os.PathLike[str] | None = None,
+    key: FilePath | None = None,
     copy: bool = False,
 ) -> Path:
     """Write a run to a table: csv, tsv, jsonl, json, parquet or xlsx, by its ending; or copy its run file.
@@ -171,7 +173,7 @@ def export(
     return write_table(_as_trl(table, conversational=conversational, implicit_prompt=implicit_prompt), path)
 
 
-def _copied(run: Table | str | os.PathLike[str], path: Path) -> Path:
+def _copied(run: Table | FilePath, path: Path) -> Path:
     """A copy of a run file, whole or not at all."""
     if not isinstance(run, str | os.PathLike):
         raise InputError("a table in memory has no run file to copy; name the run file")
@@ -187,7 +189,7 @@ def _copied(run: Table | str | os.PathLike[str], path: Path) -> Path:
 
 # Preference pairs
 
-_Pairs: TypeAlias = tuple[Sequence[Mapping[str, Any]], Mapping[str, int]]
+_Pairs: TypeAlias = "tuple[Sequence[Row], Mapping[str, int]]"
 
 
 def _preferences_of_run(store: RunFile, condition: str | None, prompt: str | None, input_col: str | None) -> _Pairs:
@@ -223,12 +225,12 @@ def _preferences_of_texts(
         raise InputError("give `prompt=` or `input_col=`, not both")
     if input_col is not None and input_col not in items.columns:
         raise InputError(f"the texts have no column {input_col!r}; they have {listed(items.columns, 20)}")
-    texts = dict(items.select("ID", "text").iter_rows()) if "text" in items.columns else {}
+    texts = texts_of(items)
     prompts = dict.fromkeys(texts, prompt)
     if input_col is not None:
         prompts = dict(items.select("ID", pl.col(input_col).cast(pl.String)).iter_rows())
     scores = _scores(results)
-    groups: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
+    groups: dict[tuple[str, str], dict[str, list[Content]]] = {}
     for row in results.iter_rows(named=True):
         one, two = sorted((row["ID1"], row["ID2"]))
         groups.setdefault((one, two), {}).setdefault(str(row.get("judge_id", row.get("judge"))), []).append(row)
@@ -277,7 +279,7 @@ def _scores(results: pl.DataFrame) -> dict[str, float]:
     return dict(found.theta.select("ID", "theta").iter_rows())
 
 
-def _merged(answers: Iterable[Mapping[str, Any]]) -> tuple[Outcome, str | None]:
+def _merged(answers: Iterable[Row]) -> tuple[Outcome, str | None]:
     """What one judge said of a pair, however often it was asked."""
     outcomes: list[tuple[Outcome, str | None]] = []
     for row in answers:
@@ -331,7 +333,7 @@ def _as_trl(table: pl.DataFrame, *, conversational: bool, implicit_prompt: bool)
     """Preference pairs in one of TRL's forms: plain or as messages, with a prompt of their own or inside the texts."""
     has_prompt = table["prompt"].null_count() == 0
     inside = implicit_prompt and has_prompt
-    columns: dict[str, Any] = {name: pl.col(name) for name in ("prompt", "chosen", "rejected")}
+    columns: Content = {name: pl.col(name) for name in ("prompt", "chosen", "rejected")}
     if conversational:
         before = ["prompt"] if inside else []
         columns = {name: _messages([*(before if name != "prompt" else []), name]) for name in columns}

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from pairscale.reporting.page import Report, other_names, renamed
-from pairscale.reporting.picture import Axis, Marks, Picture, number
+from pairscale.reporting.picture import Marks, Picture, axis_around, number
 
 if TYPE_CHECKING:
     from pairscale.grading.verb import Grades
 
-_ROOM = 0.05  # of the range, at the ends of both axes
 _FINE_SCALE = 20  # marks that spread less have decimals
 _MOST_TO_LOOK_AT = 10
 _HEADS = {
@@ -82,15 +81,10 @@ def _picture(grades: Grades) -> Picture:
         for row in grades.known.join(scores, on="ID").iter_rows(named=True)
     ]
     heights = [dot[end] for dot in dots for end in ("y_low", "y_high")] + [dot["y"] for dot in known]
-    x = _axis("the judge's score, in logits", [dot["x"] for dot in dots])
-    y = _axis("mark", heights)
+    x = axis_around("the judge's score, in logits", [dot["x"] for dot in dots])
+    y = axis_around("mark", heights)
     marks = [Marks("dots", dots, "mark", "all texts"), Marks("dots", known, "other", "known texts")]
     return Picture("The mark of each text against the judge's score", x, y, marks, height=340)
-
-
-def _axis(title: str, values: list[Any]) -> Axis:
-    room = _ROOM * (max(values) - min(values))
-    return Axis(title, min(values) - room, max(values) + room)
 
 
 def _disguised(grades: Grades) -> Grades:

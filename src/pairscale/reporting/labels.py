@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -16,15 +16,16 @@ from pairscale.store.label_keys import known_key
 from pairscale.store.labels import label_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pairscale.checks.agreement import Agreement
+    from pairscale.reporting.picture import Content, Row
     from pairscale.store.runfile import RunFile
 
 _BOOT = 200
 
 
-def labels_of_run(store: RunFile, *, pseudonyms: bool) -> dict[str, Any] | None:
+def labels_of_run(store: RunFile, *, pseudonyms: bool) -> Content | None:
     """Who labelled how much, and how far they agree on each criterion; None where no one was asked."""
     counts = label_counts(store)
     if counts is None:
@@ -46,7 +47,7 @@ def labels_of_run(store: RunFile, *, pseudonyms: bool) -> dict[str, Any] | None:
     return {"counts": counts, "rows": people.rows(), "agreement": agreement, "by": by, "trust": None}
 
 
-def people_of_run(store: RunFile, *, pseudonyms: bool) -> list[dict[str, Any]]:
+def people_of_run(store: RunFile, *, pseudonyms: bool) -> list[Content]:
     """Who judged texts for a run, or labelled its pairs: number, time, agreement with the scale and misfit."""
     people = people_table(answers_of_people(store))
     if pseudonyms:
@@ -64,7 +65,7 @@ def _with_key(labels: pl.DataFrame, run: str) -> pl.DataFrame:
 
 
 def label_alpha(
-    labels: Sequence[Mapping[str, Any]],
+    labels: Sequence[Row],
 ) -> tuple[float | None, tuple[float, float] | None, int]:
     """Krippendorff's alpha of labels, its 95 % interval, and the cases with two labels or more that it rests on.
 
@@ -79,13 +80,13 @@ def label_alpha(
     return row["estimate"], interval, row["n_units"]
 
 
-def label_pairs(labels: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def label_pairs(labels: Sequence[Row]) -> list[Content]:
     """The agreement of every two labellers with a case in common: ``rater1 rater2 n_units`` and the coefficients."""
     found = _agreement(labels, n_boot=0)
     return [] if found is None else found.pairs.filter(pl.col("n_units") > 0).to_dicts()
 
 
-def _agreement(labels: Sequence[Mapping[str, Any]], n_boot: int) -> Agreement | None:
+def _agreement(labels: Sequence[Row], n_boot: int) -> Agreement | None:
     """How far labellers agree; None where no case has two labels yet."""
     from pairscale.checks.agreement import agreement
 

@@ -9,7 +9,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any
@@ -20,14 +20,17 @@ from markupsafe import Markup
 from pairscale._version import __version__, __year__
 from pairscale.core.files import replacing
 from pairscale.core.notices import plural
+from pairscale.core.results import read_form
 from pairscale.judges.base import judged_by, no_grading
 from pairscale.providers.catalog import price_note
 from pairscale.reporting.picture import calibration_picture, number, percent
 from pairscale.reporting.svg import asset, picture_css, svg
 from pairscale.store.audit import closing_of
+from pairscale.store.labels import label_results
 
 if TYPE_CHECKING:
     from pairscale.checks.calibration import Calibration
+    from pairscale.reporting.picture import Content, Row
     from pairscale.store.runfile import RunFile
 
 CITATION = (
@@ -71,17 +74,17 @@ class Report:
     template: str
     title: str
     table: pl.DataFrame
-    content: Mapping[str, Any]
+    content: Row
     provenance: Mapping[str, str]
     judges: Sequence[str]
     notices: Sequence[str] = ()
     spending: pl.DataFrame | None = None
     n_results: int = 0
-    packed: Mapping[str, Any] | None = None
+    packed: Row | None = None
     answers: pl.DataFrame | None = None
     write_again: Callable[[Path], int] | None = None
-    labels: Mapping[str, Any] | None = field(default=None, kw_only=True)
-    people: Sequence[Mapping[str, Any]] = field(default=(), kw_only=True)
+    labels: Row | None = None
+    people: Sequence[Row] = ()
 
 
 # Pages and workbooks
@@ -93,7 +96,7 @@ def write_page(
     *,
     title: str | None = None,
     run: str | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Row | None = None,
     interactive: bool = False,
 ) -> Path:
     """Write a report as HTML.
@@ -152,7 +155,7 @@ def _rendered(report: Report, *, interactive: bool = False, **frame: Any) -> str
     return text.lstrip()
 
 
-def _context(report: Report) -> dict[str, Any]:
+def _context(report: Report) -> Content:
     """What every template may use."""
     spending = () if report.spending is None else report.spending.iter_rows(named=True)
     paid = [row for row in spending if (row["cost"] or 0) > 0]
@@ -210,7 +213,7 @@ def _listing(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
-def _as_options(given: Mapping[str, Any]) -> str:
+def _as_options(given: Row) -> str:
     """Options as the shell takes them, each with a blank before it; of a file its name, as its folder may differ."""
     said = ""
     for name, value in given.items():
@@ -224,7 +227,7 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _packed(content: Mapping[str, Any]) -> str:
+def _packed(content: Row) -> str:
     """Texts and words, small: they are the bulk of a page."""
     raw = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     return base64.b64encode(gzip.compress(raw, mtime=0)).decode()
@@ -238,7 +241,14 @@ def preview(text: str) -> str:
     return " ".join(text[:_PREVIEW].split()) + "…" * (len(text) > _PREVIEW)
 
 
-def pairs_to_read(ids: Sequence[str], texts: Mapping[str, str], judgements: pl.DataFrame | None) -> dict[str, Any]:
+def texts_of(samples: pl.DataFrame | None) -> dict[str, str]:
+    """The texts by their IDs, where they are known."""
+    if samples is None or "text" not in samples.columns:
+        return {}
+    return dict(samples.select("ID", "text").iter_rows())
+
+
+def pairs_to_read(ids: Sequence[str], texts: Mapping[str, str], judgements: pl.DataFrame | None) -> Content:
     """Texts and the judgements between them, to be read two by two.
 
     Args:
@@ -260,23 +270,20 @@ def pair_writer(pairs: Iterable[tuple[str, str]], texts: Mapping[str, str], crit
     """Writes pairs of texts as cases for people to label, one JSON line each, as ``pairscale label`` takes them."""
 
     def write(path: Path) -> int:
-        chosen = dict.fromkeys((min(pair), max(pair)) for pair in pairs)
-        lines = [
-            json.dumps(
-                {"case_id": f"{one}::{two}", "task_id": f"{one}::{two}", "criterion": criterion, "task_input": ""}
-                | {"response_1": texts.get(one, ""), "response_2": texts.get(two, "")},
-                ensure_ascii=False,
-            )
-            for one, two in chosen
-        ]
+        lines = []
+        for one, two in dict.fromkeys((min(pair), max(pair)) for pair in pairs):
+            name = f"{one}::{two}"
+            case = {"case_id": name, "task_id": name, "criterion": criterion, "task_input": ""}
+            case |= {"response_1": texts.get(one, ""), "response_2": texts.get(two, "")}
+            lines.append(f"{json.dumps(case, ensure_ascii=False)}\n")
         with replacing(path) as temporary:
-            temporary.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+            temporary.write_text("".join(lines), "utf-8")
         return len(lines)
 
     return write
 
 
-def calibration_parts(found: Iterable[tuple[str, Calibration]]) -> list[dict[str, Any]]:
+def calibration_parts(found: Iterable[tuple[str, Calibration]]) -> list[Content]:
     """A judge's probabilities held against people, or against its own reversed answers: a section each.
 
     Args:
@@ -292,6 +299,18 @@ def calibration_parts(found: Iterable[tuple[str, Calibration]]) -> list[dict[str
         {"who": who, "found": one, "chart": calibration_picture(one.bins.to_dicts(), label, across, up[one.against])}
         for who, one in found
     ]
+
+
+def people_in(store: RunFile) -> pl.DataFrame | None:
+    """What people said in a run file, as results; None where no one did."""
+    labels = label_results(store)
+    return read_form(labels).table if labels.height else None
+
+
+def summed(spending: pl.DataFrame) -> pl.DataFrame:
+    """What was paid, a row per model, template and day."""
+    table = spending.group_by("model", "template_id", "day", maintain_order=True)
+    return table.agg(pl.exclude("prices_as_of").sum(), pl.first("prices_as_of"))
 
 
 def moment(at: object) -> str:

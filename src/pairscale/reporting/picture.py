@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from pairscale.core.display import printable
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -19,6 +21,9 @@ _ALIKE = "not told apart from the first"
 _NARROW_PLOT = 190  # pixels: what the number in a bar must fit into
 
 Row: TypeAlias = "Mapping[str, Any]"
+"""Figures of one thing, by their names."""
+Content: TypeAlias = "dict[str, Any]"
+"""Parts of a page or a chart, by their names, as they are put together."""
 Kind: TypeAlias = Literal["dots", "line", "bars", "cells", "rule"]
 
 
@@ -36,7 +41,7 @@ def names(ids: Sequence[str]) -> list[str]:
     """Ids as a chart can show them: on one line, of printable characters, not endless, and still all different."""
     shown = []
     for name in ids:
-        plain = "".join(letter if letter.isprintable() else "�" for letter in " ".join(name.split())) or "�"
+        plain = printable(name) or "�"
         shown.append(plain if len(plain) <= _LONGEST_NAME else plain[: _LONGEST_NAME - 1] + "…")
     often = Counter(shown)
     return [name if often[name] == 1 else f"{name} ({at})" for at, name in enumerate(shown, start=1)]
@@ -174,7 +179,7 @@ def _interval_words(row: Row, ends: Sequence[float], write: Any) -> str:
         return text
     if row["rank_lower"] is None:
         return f"{text}, rank {row['rank']:,}"
-    return f"{text}, rank {row['rank']:,} ({row['rank_lower']:,} to {row['rank_upper']:,})"
+    return text + ", rank {rank:,} ({rank_lower:,} to {rank_upper:,})".format_map(row)
 
 
 def score_picture(rows: Sequence[Row], heading: str = "") -> Picture:
@@ -280,6 +285,13 @@ def judge_fit_picture(rows: Sequence[Row]) -> Picture:
     x = Axis("decisions for the text with the higher score", max(0.0, min(shares) - 0.05), 1.0, in_percent=True)
     y = Axis("infit", max(0.0, min(infits) - 0.1), max(infits) + 0.1)
     return Picture("How well each judge fits the scale", x, y, [expected, *marks], height=308)
+
+
+def axis_around(title: str, values: Sequence[float]) -> Axis:
+    """An axis with a little room at the ends of its figures."""
+    low, high = room_around(min(values), max(values))
+    room = 0.05 * (high - low)
+    return Axis(title, low - room, high + room)
 
 
 def room_around(low: float, high: float) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from pairscale.core.columns import TASK_COLUMNS, judge_column
 from pairscale.core.comparisons import OF_ITS_PAIR, Outcome
 from pairscale.core.errors import InputError
 from pairscale.core.notices import is_told, plural
-from pairscale.core.results import ORDER_KNOWN, read_form
+from pairscale.core.results import ORDER_KNOWN
 from pairscale.core.samples import with_kept
 from pairscale.judges.base import is_judge
 from pairscale.models.bayes.logs import ITEM_LOG
@@ -42,18 +42,19 @@ from pairscale.reporting.page import (
     other_names,
     pair_writer,
     pairs_to_read,
+    people_in,
     preview,
     renamed,
+    texts_of,
 )
 from pairscale.reporting.picture import judge_fit_picture, run_lines, score_picture
-from pairscale.store.labels import label_results
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pairscale.adaptive.rank import AdaptiveResult
     from pairscale.core.arrays import Floats
-    from pairscale.reporting.picture import Picture
+    from pairscale.reporting.picture import Content, Picture, Row
     from pairscale.store.reading import Comparisons
     from pairscale.store.runfile import RunFile
 
@@ -104,12 +105,12 @@ class RankingFacts:
     judgements: pl.DataFrame | None = None
     people: pl.DataFrame | None = None
     comparisons: int | None = None
-    refits: Sequence[Mapping[str, Any]] = ()
+    refits: Sequence[Row] = ()
     stop_reason: str | None = None
     preset: str | None = None
     spending: pl.DataFrame | None = None
-    n_groups: int = field(default=1, kw_only=True)
-    covariance: Floats | None = field(default=None, kw_only=True)
+    n_groups: int = 1
+    covariance: Floats | None = None
 
 
 # Where a ranking comes from
@@ -141,12 +142,11 @@ def ranking_of_run(
     refits = store.read_log("round_log") if is_adaptive else []
     items = items_so_far(store) if refits else None
     chosen = "beforehand" if store.get_meta("adaptive") is None else "adaptive"
-    labels = label_results(store)
     spending = store.spending(condition_id)
     origin = origin_of(store, pseudonyms=pseudonyms)
     if "win" not in judgements["outcome"]:
         raise InputError("the run file holds no decided comparison yet, so there is nothing to report")
-    people = read_form(labels).table if labels.height else None
+    people = people_in(store)
     other: dict[str, str] = {}
     if pseudonyms:
         other = other_names(samples["ID"])
@@ -157,7 +157,7 @@ def ranking_of_run(
     notices: list[str] = []
     if items is not None and status is not None:
         notices += _careful(status["invalid"], [other.get(name, name) for name in status["withdrawn"]])
-        found: dict[str, Any] = {
+        found: Content = {
             "items": items, "model": "bayes", "reliability": refits[-1]["reliability"], "refits": refits,
             "stop_reason": status["stop_reason"] or "open", "preset": status["preset"],
             "comparisons": status["committed_pairs"],
@@ -225,9 +225,10 @@ def ranking_of_result(
         InputError: when nothing was decided yet.
     """
     if isinstance(result, BTFit):
-        found = _of_fit(result)
-        found |= {"provenance": {"fitted": moment(result.provenance.created_at)}, "judgements": None}
-        found |= {"comparisons": int(result.theta["comparisons"].sum()) // 2, "notices": result.notices}
+        found = _of_fit(result) | {
+            "provenance": {"fitted": moment(result.provenance.created_at)}, "judgements": None,
+            "comparisons": int(result.theta["comparisons"].sum()) // 2, "notices": result.notices,
+        }  # fmt: skip
     else:
         if not result.refits.height:
             raise InputError("this run has no comparison yet, so there is no ranking to report")
@@ -260,9 +261,7 @@ def _judges(names: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame([{"judge_id": name} for name in names], schema=dict.fromkeys(_JUDGES, pl.String()))
 
 
-def _fitted(
-    table: pl.DataFrame, decided: pl.DataFrame, ids: Sequence[str] | None, chosen: str | None
-) -> dict[str, Any]:
+def _fitted(table: pl.DataFrame, decided: pl.DataFrame, ids: Sequence[str] | None, chosen: str | None) -> Content:
     """The scores of comparisons as :func:`pairscale.fit` gives them, and its notices."""
     from pairscale.models.fitting import fit as fit_comparisons
 
@@ -278,7 +277,7 @@ def _fitted(
     return _of_fit(fit) | {"notices": [*fit.notices]}
 
 
-def _of_fit(fit: Any) -> dict[str, Any]:
+def _of_fit(fit: Any) -> Content:
     """The scores of a fit; without ranks where groups never met, and without their intervals unless asked for."""
     theta = fit.theta
     ranks = ["rank", "rank_lower", "rank_upper"]
@@ -359,7 +358,7 @@ def ranking_report(facts: RankingFacts, *, texts: bool) -> Report:
         items = items.with_columns(pl.Series(name, column) for name, column in zip(names, readable, strict=True))
     last = facts.refits[-1] if facts.refits else {}
     shown, kept = (items, []) if facts.samples is None else with_kept(items, facts.samples)
-    own_texts = _texts(facts.samples)
+    own_texts = texts_of(facts.samples)
     with_texts = texts and bool(own_texts)
     ids = items["ID"].to_list()
     place = {name: at for at, name in enumerate(ids)}
@@ -414,7 +413,7 @@ def ranking_report(facts: RankingFacts, *, texts: bool) -> Report:
     )
 
 
-def _apart(items: pl.DataFrame, covariance: Floats | None) -> dict[str, Any]:
+def _apart(items: pl.DataFrame, covariance: Floats | None) -> Content:
     """Which texts are told apart: one is better than the other with a probability of 95 % or more.
 
     By the normal approximation, from the covariance of the scores, or from their standard errors alone where it is not
@@ -437,13 +436,7 @@ def _apart(items: pl.DataFrame, covariance: Floats | None) -> dict[str, Any]:
     return {"share": told / pairs if pairs else None, "pairs": pairs, "alike": alike, "rivals": rivals}
 
 
-def _texts(samples: pl.DataFrame | None) -> dict[str, str]:
-    if samples is None or "text" not in samples.columns:
-        return {}
-    return dict(samples.select("ID", "text").iter_rows())
-
-
-def _stop(reason: str | None, last: Mapping[str, Any]) -> str:
+def _stop(reason: str | None, last: Row) -> str:
     if reason == "btl_converged" and last:
         return f"The run stopped by its rule: {stop_in_words(last)}."
     if reason in STOPS:
@@ -451,7 +444,7 @@ def _stop(reason: str | None, last: Mapping[str, Any]) -> str:
     return "" if reason is None else f"The run is {how_it_stands(reason).replace('_', ' ')}."
 
 
-def _charts(items: pl.DataFrame, apart: Mapping[str, Any] | None) -> list[Picture]:
+def _charts(items: pl.DataFrame, apart: Row | None) -> list[Picture]:
     """A chart for every group; their scales share nothing, so neither do their axes."""
     if apart is not None:
         return [score_picture(items.with_columns(alike=pl.Series(apart["alike"], dtype=pl.Boolean)).to_dicts())]
@@ -459,7 +452,7 @@ def _charts(items: pl.DataFrame, apart: Mapping[str, Any] | None) -> list[Pictur
     return [score_picture(list(part), f"Group {name}") for name, part in groupby(rows, key=lambda row: row["group"])]
 
 
-def _convergence(refits: Sequence[Mapping[str, Any]]) -> Picture | None:
+def _convergence(refits: Sequence[Row]) -> Picture | None:
     """How a run for the whole order got on."""
     if len(refits) < 2 or top_sought(refits[-1]) is not None:
         return None
@@ -471,7 +464,7 @@ def _convergence(refits: Sequence[Mapping[str, Any]]) -> Picture | None:
     return run_lines([row["total_pairs_done"] for row in refits], series, label, refits[-1]["eap_reliability_min"])
 
 
-def _table(items: pl.DataFrame, kept: Sequence[str], texts: Mapping[str, str]) -> dict[str, Any]:
+def _table(items: pl.DataFrame, kept: Sequence[str], texts: Mapping[str, str]) -> Content:
     """The table that can be searched and sorted: the figures, and the columns that came with the texts."""
     own = [name for name in _COLUMNS if name in items.columns and name not in kept and items[name].null_count() == 0]
     columns = [(_COLUMNS[name], "id" if name == "ID" else "n", name in _MINOR) for name in own]
@@ -493,7 +486,7 @@ def _calibrated(judgements: pl.DataFrame, people: pl.DataFrame | None) -> list[t
     return [(who if len(found) > 1 else "", one) for who, each in found.items() for one in each]
 
 
-def _attention(items: pl.DataFrame, decided: pl.DataFrame | None) -> dict[str, Any]:
+def _attention(items: pl.DataFrame, decided: pl.DataFrame | None) -> Content:
     """What deserves a second look: surprising answers, texts that fit badly; and how each judge fits."""
     if decided is None:
         return {"surprises": [], "misfits": [], "judge_fit": [], "judge_chart": None, "looked": False}
@@ -530,7 +523,7 @@ def _fit(rows: pl.DataFrame, name: str, words: tuple[str, str]) -> pl.DataFrame:
     return flagged(table, name, words)
 
 
-def _health(judgements: pl.DataFrame | None, decided: pl.DataFrame | None) -> dict[str, Any]:
+def _health(judgements: pl.DataFrame | None, decided: pl.DataFrame | None) -> Content:
     """How the judge behaved: valid answers, first position, the same question asked again; and who met whom."""
     if judgements is None or decided is None:
         return {"outcomes": {}, "first": None, "repeated": 0, "consistent": None, "pairs": 0}

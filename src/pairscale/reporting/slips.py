@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pairscale.core.errors import InputError
 from pairscale.core.notices import plural
 
 if TYPE_CHECKING:
     from pairscale.reporting.page import Report
+    from pairscale.reporting.picture import Content
 
 __all__ = ["as_short", "as_slips"]
 
@@ -57,14 +58,14 @@ def as_short(report: Report) -> Report:
     return replace(report, template="short.html", content=content, packed=None)
 
 
-def _rows(report: Report) -> list[dict[str, Any]]:
+def _rows(report: Report) -> list[Content]:
     """The texts, best first."""
     if report.template not in {"ranking.html", "grades.html"} or "group" in report.table.columns:
         raise InputError("slips and the short sheet are of a ranking on one scale, or of grades; this is neither")
     return report.table.to_dicts()
 
 
-def _figures(row: dict[str, Any]) -> dict[str, Any]:
+def _figures(row: Content) -> Content:
     """What is said of one text."""
     figures = {
         name: row.get(name) for name in ("ID", "name", "class", "rank", "level", "mark", "mark_lower", "mark_upper")
@@ -76,6 +77,6 @@ def _figures(row: dict[str, Any]) -> dict[str, Any]:
     return figures
 
 
-def _title(row: dict[str, Any]) -> str:
+def _title(row: Content) -> str:
     """What another text is called on a slip; never by the name of its pupil."""
     return str(row.get("title") or row["ID"])

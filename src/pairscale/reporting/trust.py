@@ -10,15 +10,14 @@ import polars as pl
 from pairscale.core.errors import InputError
 from pairscale.core.notices import without_notices
 from pairscale.reporting.page import Report, other_names, preview, renamed
-from pairscale.reporting.picture import Axis, Marks, Picture, number
+from pairscale.reporting.picture import Marks, Picture, axis_around, number
 from pairscale.store.labels import label_results
 from pairscale.store.reading import read_comparisons
 from pairscale.validity.verb import Trust, trust_of_run
 
 if TYPE_CHECKING:
+    from pairscale.reporting.picture import Content
     from pairscale.store.runfile import RunFile
-
-_ROOM = 0.3  # logits, at the ends of both axes
 
 
 def trust_report(trust: Trust, *, texts: bool = True, pseudonyms: bool = False) -> Report:
@@ -49,7 +48,7 @@ def trust_report(trust: Trust, *, texts: bool = True, pseudonyms: bool = False) 
     return Report("trust.html", title, trust.items, content, {"judge": trust.judge or ""}, judges, trust.notices)
 
 
-def trust_part(trust: Trust) -> dict[str, Any]:
+def trust_part(trust: Trust) -> Content:
     """What the page and the section share: the sentences, the figures and the picture."""
     is_told = trust.validity.estimate is not None
     return {
@@ -61,7 +60,7 @@ def trust_part(trust: Trust) -> dict[str, Any]:
     }
 
 
-def trust_of_labels(store: RunFile, condition: str | None) -> dict[str, Any] | None:
+def trust_of_labels(store: RunFile, condition: str | None) -> Content | None:
     """The section of a ranking whose run file has people's labels of the same texts; None where they say nothing."""
     labels = label_results(store)
     if not labels.height:
@@ -88,9 +87,8 @@ def _picture(trust: Trust) -> Picture:
         }
         for row in trust.items.iter_rows(named=True)
     ]
-    across = [dot["x"] for dot in dots]
-    x = Axis("the judge's score, in logits", min(across) - _ROOM, max(across) + _ROOM)
-    y = Axis("people's score", min(dot["y_low"] for dot in dots) - _ROOM, max(dot["y_high"] for dot in dots) + _ROOM)
+    x = axis_around("the judge's score, in logits", [dot["x"] for dot in dots])
+    y = axis_around("people's score", [dot[end] for dot in dots for end in ("y_low", "y_high")])
     return Picture("People's score of each text against the judge's", x, y, [Marks("dots", dots)], height=340)
 
 

@@ -14,6 +14,7 @@ from pairscale.reporting.page import Report, origin_of, other_names
 from pairscale.reporting.picture import percent, score_picture
 
 if TYPE_CHECKING:
+    from pairscale.reporting.picture import Content
     from pairscale.store.runfile import RunFile
 
 _IMPERSONAL = {"ranked", "pairscale", "seed"}
@@ -82,7 +83,7 @@ def _disguised(run: VariantsResult) -> VariantsResult:
     return replace(run, results=results, baseline=None if run.baseline is None else names[run.baseline])
 
 
-def _board(run: VariantsResult, key: str, table: pl.DataFrame) -> dict[str, Any]:
+def _board(run: VariantsResult, key: str, table: pl.DataFrame) -> Content:
     """The scores, which variants cannot be told apart, and every two variants."""
     rows = table.to_dicts()
     scored = [{**row, "ID": row["variant"], "score": row["theta"]} for row in rows if row["theta"] is not None]

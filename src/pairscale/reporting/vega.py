@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from functools import cache
 from html import escape
 from importlib.util import find_spec
@@ -16,7 +15,7 @@ from markupsafe import Markup
 
 from pairscale.core.errors import FileFormatError, MissingExtraError
 from pairscale.core.files import replacing
-from pairscale.core.options import require_suffix
+from pairscale.core.options import FilePath, require_suffix
 from pairscale.reporting.svg import asset, svg
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     import altair as alt
 
     from pairscale.reporting.charts import Figure
-    from pairscale.reporting.picture import Axis, Picture
+    from pairscale.reporting.picture import Axis, Content, Picture
 
 CHART_SUFFIXES = (".svg", ".png", ".pdf", ".html", ".json")
 """The endings of files that a chart can be written to."""
@@ -50,7 +49,7 @@ def require_drawing(what: str) -> None:
         raise MissingExtraError(what, "plots")
 
 
-def require_chart_file(path: str | os.PathLike[str], what: str = "the chart") -> Path:
+def require_chart_file(path: FilePath, what: str = "the chart") -> Path:
     """The file to write a chart to, refused before any work is done rather than after it.
 
     Args:
@@ -71,7 +70,7 @@ def require_chart_file(path: str | os.PathLike[str], what: str = "the chart") ->
 # The translation
 
 _BAR = {"opacity": 0.45, "strokeWidth": 3, "strokeCap": "round", "aria": False}
-_LAYERS: dict[str, list[tuple[str, dict[str, Any], tuple[str, ...]]]] = {
+_LAYERS: dict[str, list[tuple[str, Content, tuple[str, ...]]]] = {
     "line": [("line", {"clip": True, "aria": False}, ("x", "y"))],
     "rule": [
         ("rule", {"aria": False}, ("x",)),
@@ -122,9 +121,7 @@ def altair_of(picture: Picture, *, in_page: bool = False, width: int | None = No
         for mark, options, fields in _LAYERS[marks.kind]:
             if not all(field in rows[0] for field in fields):
                 continue
-            encoded: dict[str, Any] = {
-                _CHANNELS.get(field, field): _channel(field, axes, in_page=in_page) for field in fields
-            }
+            encoded: Content = {_CHANNELS.get(field, field): _channel(field, axes, in_page=in_page) for field in fields}
             how = dict(options)
             if "tooltip" in options:
                 how["tooltip"] = alt.ExprRef("datum.tip")
@@ -201,8 +198,8 @@ def libraries() -> str:
     return script.replace("</script", "<\\/script")
 
 
-def _specification(chart: Any) -> dict[str, Any]:
-    complete: dict[str, Any] = chart.to_dict()
+def _specification(chart: Any) -> Content:
+    complete: Content = chart.to_dict()
     del complete["$schema"]  # an address, which nothing here would look up
     return complete
 
@@ -235,7 +232,7 @@ def drawn(figure: Figure, title: str | None, width: int | None, font_size: float
     chart = chart.properties(description=figure.pictures[0].label, background="#ffffff", padding=16)
     if title != "":
         lines = [line for note in figure.notes for line in wrap(note, _LINE_LENGTH)]
-        heading: dict[str, Any] = {
+        heading: Content = {
             "anchor": "start",
             "frame": "group",
             "offset": 18,
@@ -252,7 +249,7 @@ def drawn(figure: Figure, title: str | None, width: int | None, font_size: float
     return complete
 
 
-def save_chart(chart: alt.TopLevelMixin, path: str | os.PathLike[str]) -> Path:
+def save_chart(chart: alt.TopLevelMixin, path: FilePath) -> Path:
     """Write a chart by the ending of the file's name, whole or not at all.
 
     ``svg``, ``pdf`` and ``png`` (300 dots per inch) are pictures. ``html`` is a page with tooltips that holds all it

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import polars as pl
 
@@ -15,10 +15,10 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, without_login
 from pairscale.core.files import TABLE_SUFFIXES, write_table, write_workbook
 from pairscale.core.notices import notice
-from pairscale.core.options import checked, optional, require_choice, require_suffix
+from pairscale.core.options import FilePath, checked, optional, require_choice, require_suffix
 from pairscale.core.samples import read_samples
 from pairscale.core.tables import listed
-from pairscale.reporting.page import Report, origin_of, sheets_of, write_page
+from pairscale.reporting.page import Report, origin_of, sheets_of, summed, write_page
 from pairscale.store.labels import LABELLING
 from pairscale.store.marks import RESULTS, RUNS, STUDY_MARK, VARIANTS
 from pairscale.store.reading import PEOPLE, choose_condition, is_run, labels_variants, named_runs, read_comparisons
@@ -26,44 +26,37 @@ from pairscale.store.runfile import RunFile, open_run
 
 if TYPE_CHECKING:
     from pairscale.core.tables import Table
+    from pairscale.reporting.picture import Content
     from pairscale.store.reading import Comparisons
 
 Kind: TypeAlias = Literal["ranking", "bias", "ab", "variants"]
 """What a run may be: texts that are ranked, a study of position bias, or a comparison of two variants or of more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
-    """What is to be printed in place of the page."""
+def _as_printed(found: Report, out: FilePath | None, *, slips: bool, private: bool, short: bool) -> Report:
+    """A report, or what is to be printed of it in place of the page.
 
-    slips: bool
-    private: bool
-    short: bool
+    Raises:
+        InputError: If the options do not go together, or with a table.
+    """
+    from pairscale.reporting.slips import as_short, as_slips
 
-    def of(self, found: Report, out: str | os.PathLike[str] | None) -> Report:
-        """The report as it is to be printed.
-
-        Raises:
-            InputError: If the options do not go together, or with a table.
-        """
-        from pairscale.reporting.slips import as_short, as_slips
-
-        if self.private and not self.slips:
-            raise InputError("`private=` belongs to `slips=`")
-        if self.slips and self.short:
-            raise InputError("`slips=` and `short=` are two pages; give one of them")
-        if (self.slips or self.short) and out is not None and Path(out).suffix.lower() in TABLE_SUFFIXES:
-            raise InputError(f"slips and the short sheet are pages, and {out} is a table")
-        if self.slips:
-            return as_slips(found, private=self.private)
-        return as_short(found) if self.short else found
+    if private and not slips:
+        raise InputError("`private=` belongs to `slips=`")
+    if slips and short:
+        raise InputError("`slips=` and `short=` are two pages; give one of them")
+    if (slips or short) and out is not None and Path(out).suffix.lower() in TABLE_SUFFIXES:
+        raise InputError(f"slips and the short sheet are pages, and {out} is a table")
+    if slips:
+        return as_slips(found, private=private)
+    return as_short(found) if short else found
 
 
 @checked
 def report(
-    run: Table | str | os.PathLike[str],
+    run: Table | FilePath,
     *,
-    out: str | os.PathLike[str] | None = None,
+    out: FilePath | None = None,
     title: str | None = None,
     kind: Kind | None = None,
     condition: str | None = None,
@@ -72,14 +65,14 @@ def report(
     slips: bool = False,
     private: bool = False,
     short: bool = False,
-    again: str | os.PathLike[str] | None = None,
+    again: FilePath | None = None,
     interactive: bool = False,
-    samples: Table | str | os.PathLike[str] | None = None,
+    samples: Table | FilePath | None = None,
     a_col: str | None = None,
     b_col: str | None = None,
     winner_col: str | None = None,
     encoding: str | None = None,
-    key: str | os.PathLike[str] | None = None,
+    key: FilePath | None = None,
 ) -> Path:
     """Write a run as one HTML page that opens from the disk and loads nothing.
 
@@ -131,30 +124,32 @@ def report(
     reading = named(samples=samples, a_col=a_col, b_col=b_col, winner_col=winner_col, encoding=encoding, key=key)
     path, _, _ = written_report(
         run, reading, out=out, title=title, kind=kind, condition=condition, without_texts=without_texts,
-        pseudonyms=pseudonyms, printed=Printed(slips, private, short), again=again, interactive=interactive,
+        pseudonyms=pseudonyms, again=again, interactive=interactive, slips=slips, private=private, short=short,
     )  # fmt: skip
     return path
 
 
 def written_report(
-    run: Table | str | os.PathLike[str],
-    reading: dict[str, Any],
+    run: Table | FilePath,
+    reading: Content,
     *,
-    out: str | os.PathLike[str] | None,
+    out: FilePath | None,
     title: str | None,
-    kind: str | None,
+    kind: Kind | None,
     condition: str | None,
     without_texts: bool,
     pseudonyms: bool,
-    printed: Printed,
-    again: str | os.PathLike[str] | None,
+    again: FilePath | None,
     interactive: bool,
+    **printed: bool,
 ) -> tuple[Path, Report, int | None]:
     """What :func:`report` does: the file, what it holds, and how many cases to look at again were written.
 
     Raises:
         InputError: If an option does not fit the run.
     """
+    from pairscale.checks.card import is_judge_card, read_judge_card
+
     optional(require_suffix, out, "out", (".html", ".htm", *TABLE_SUFFIXES))
     optional(require_suffix, again, "again", (".jsonl", ".ndjson"))
     optional(require_choice, kind, "kind", get_args(Kind))
@@ -162,17 +157,16 @@ def written_report(
     run, files = named_runs(run)
     path = str(run) if isinstance(run, str | os.PathLike) and not is_pattern(run) else None
     how = {"texts": not without_texts, "pseudonyms": pseudonyms}
-    card = _card_of(path) if path is not None and files is None else None
-    if card is not None:
+    if path is not None and files is None and is_judge_card(path):
         require_none({"kind": kind, "condition": condition}, "a judge card is one thing")
-        found = card
+        found = report_of_result(read_judge_card(path))
     elif path is not None and files is None and is_run(path):
         require_none(reading, "a run file knows its columns and its texts")
         with open_run(path) as store, store.snapshot():
-            found = report_of_run(store, cast("Kind | None", kind), _chosen(store, kind, condition), **how)
+            found = report_of_run(store, kind, _chosen(store, kind, condition), **how)
     else:
         found = _of_results(files or run, kind, condition, reading, **how)
-    found = printed.of(found, out)
+    found = _as_printed(found, out, **printed)
     if again is not None and found.write_again is None:
         raise InputError("`again=` writes texts for people to label, and there are none here; give `samples=` or a run")
     target = page_of(path) if out is None else Path(out)
@@ -189,7 +183,7 @@ def written_report(
 
 def write_report(
     source: Any,
-    path: str | os.PathLike[str],
+    path: FilePath,
     samples: Table | None = None,
     *,
     title: str | None = None,
@@ -226,7 +220,7 @@ def write_report(
     """
     _require_interactive(interactive, path)
     found = report_of_result(source, samples, judge, texts=texts, pseudonyms=pseudonyms)
-    found = Printed(slips, private, short).of(found, path)
+    found = _as_printed(found, path, slips=slips, private=private, short=short)
     return _write(found, Path(path), title=title, interactive=interactive)
 
 
@@ -398,20 +392,7 @@ def _chosen(store: RunFile, kind: str | None, condition: str | None) -> str | No
     return None if kind == "bias" and condition is None else choose_condition(store.conditions(), condition)
 
 
-def _card_of(path: str) -> Report | None:
-    """The report of a judge card, if it is one."""
-    from pairscale.checks.card import is_judge_card, read_judge_card
-
-    if "://" in path or not is_judge_card(path):
-        return None
-    from pairscale.reporting.card import card_report
-
-    return card_report(read_judge_card(path))
-
-
-def _of_results(
-    results: Any, kind: str | None, condition: str | None, reading: dict[str, Any], *, texts: bool, pseudonyms: bool
-) -> Report:
+def _of_results(results: Any, kind: str | None, condition: str | None, reading: Content, **how: Any) -> Report:
     """Results that are in no run file: labels of two variants, or comparisons of texts, which make a ranking."""
     is_path = isinstance(results, str | os.PathLike)
     key, encoding = reading.get("key"), reading.get("encoding")
@@ -419,14 +400,14 @@ def _of_results(
         from pairscale.reporting.ab import ab_report, result_of_labels
 
         require_none(reading | {"key": None, "encoding": None}, "labels of two variants have their own columns")
-        return ab_report(result_of_labels(results, condition, key, encoding), {}, texts=texts, pseudonyms=pseudonyms)
+        return ab_report(result_of_labels(results, condition, key, encoding), {}, **how)
     if kind not in {None, "ranking"}:
         raise InputError(f"kind={kind!r} belongs to one run file; results and several run files make a ranking")
     from pairscale.reporting.ranking import ranking_of_results
 
     origin = {"results": str(results)} if is_path else {}
     known = comparisons_of(results, condition, **reading)
-    return ranking_of_results(known, origin, texts=texts, pseudonyms=pseudonyms)
+    return ranking_of_results(known, origin, **how)
 
 
 # Where a run stands
@@ -470,7 +451,7 @@ class RunStatus(ReprMixin, table="conditions", columns=None):
 
 
 @checked
-def status(run: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> RunStatus:
+def status(run: FilePath | Sequence[FilePath]) -> RunStatus:
     """Show where a run stands: answers, failures, attempts, tokens and cost of every judge.
 
     You may ask while the run is working.
@@ -524,7 +505,6 @@ def _status_of_several(files: Sequence[str]) -> RunStatus:
             texts.update(store.items()["ID"])
     tables = [part.conditions.insert_column(0, pl.lit(part.run).alias("run")) for part in parts]
     spending = pl.concat([part.spending for part in parts], how="vertical_relaxed")
-    figures = pl.exclude("prices_as_of").sum()
     labelled = [part.labelled for part in parts if part.labelled is not None]
     return replace(
         parts[0],
@@ -533,9 +513,7 @@ def _status_of_several(files: Sequence[str]) -> RunStatus:
         digest=None,
         adaptive=None,
         conditions=pl.concat(tables, how="vertical_relaxed"),
-        spending=spending.group_by("model", "template_id", "day", maintain_order=True).agg(
-            figures, pl.first("prices_as_of")
-        ),
+        spending=summed(spending),
         labelled=_summed(labelled) if labelled else None,
         labels=pl.concat([part.labels for part in parts], how="vertical_relaxed"),
         batches=sum(part.batches for part in parts),
@@ -570,7 +548,7 @@ def comparisons_of(results: Any, condition: str | None, *, samples: Any = None, 
     return replace(found, samples=texts.filter(pl.col("ID").is_in(judged)))
 
 
-def named(**options: Any) -> dict[str, Any]:
+def named(**options: Any) -> Content:
     """The options that were given."""
     return {name: value for name, value in options.items() if value is not None}
 
