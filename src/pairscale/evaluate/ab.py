@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pairscale.core.encodings import read_bytes, read_text
+from pairscale.core.encodings import read_text
 from pairscale.core.errors import InputError
-from pairscale.core.files import TABLE_SUFFIXES
 from pairscale.core.notices import mention, notice, plural
-from pairscale.core.options import ProgressMode, checked, optional, require_int, require_number
+from pairscale.core.options import ProgressMode, checked
 from pairscale.core.tables import listed
 from pairscale.evaluate.formats.reading import (
     is_table,
@@ -28,7 +27,7 @@ from pairscale.evaluate.formats.reading import (
 from pairscale.evaluate.human import human_labels, human_pairwise
 from pairscale.evaluate.inference.control import control_names
 from pairscale.evaluate.inference.failures import Failures
-from pairscale.evaluate.judge import model_settings, pairwise_judge, pairwise_panel
+from pairscale.evaluate.judge import criteria_of, model_settings, pairwise_judge, pairwise_panel
 from pairscale.evaluate.manifest import export_pairwise_cases
 from pairscale.evaluate.ranking import rank_answers, rank_variants
 from pairscale.evaluate.run import PairwiseRun, StopWhen
@@ -82,7 +81,6 @@ def ab(
     judge_args: Mapping[str, Any] | None = None,
     base_url: str | None = None,
     manifest: str | os.PathLike[str] | None = None,
-    save: str | os.PathLike[str] | None = None,
     id_col: str | None = None,
     input_col: str | None = None,
     output_col: str | None = None,
@@ -140,7 +138,6 @@ def ab(
         judge_args: Settings of the judge.
         base_url: Address of the provider of the judge.
         manifest: With recorded answers: a ``.jsonl`` file to write the cases to as well, blinded, for labellers.
-        save: A folder to write the result to as well, as ``RUN_ID.json``.
         id_col: The column of the tasks' names, or its path in JSON, where it is not ``task_id``.
         input_col: The column of the tasks, or its path in JSON, where it is not ``input``.
         output_col: The column of the answers, or its path in JSON, where it is not ``output``.
@@ -166,13 +163,29 @@ def ab(
     """
     if (judge is None and labels is None) or (isinstance(judge, str) and judge == "lexical"):
         notice("the judge is lexical, a baseline that reads no criterion; name a better one with `judge=`")
-    require_int(repeats, "repeats", least=1)
-    optional(require_number, variant_timeout, "variant_timeout", above=0)
-    criteria = [criterion] if isinstance(criterion, str) else list(criterion or ())
-    _require_files(a, b, *more)  # before a key of the judge is asked for
+    criteria = criteria_of(criterion)
     judges: list[Any] = list(judge) if isinstance(judge, list | tuple) else [judge]
     if judge is None:
         judges = ["lexical"] if labels is None else []
+    named = named_columns(id_col, input_col, output_col)
+    is_ranking = bool(more or variant) or baseline is not None
+    # What is compared is read before the judge is made, which asks for a key.
+    if is_ranking:
+        _refuse_in_ranking({
+            "variant_a": variant_a, "variant_b": variant_b, "prompt_a": prompt_a, "prompt_b": prompt_b,
+            "name_a": name_a != "A", "name_b": name_b != "B", "a_col": a_col, "b_col": b_col, "labels": labels,
+            "manifest": manifest, "control": control, "stop_when": stop_when, "repeats": repeats != 1,
+            "b": variant and b is not None, "suite": variant and suite is not None,
+            "variant_timeout": not variant and variant_timeout is not None,
+        })  # fmt: skip
+        given = [] if variant else [source for source in (a, b, *more) if source is not None]
+        sources = _named_sources(given, named, encoding)
+        tasks = read_suite(a if variant else suite, named, encoding)
+    else:
+        sides, variants, names, tasks = read_compared(
+            a, b, suite, (variant_a, variant_b), (prompt_a, prompt_b), (name_a, name_b), named, a_col=a_col,
+            b_col=b_col, encoding=encoding,
+        )  # fmt: skip
     settings = {**(judge_args or {}), **model_settings(judges, base_url=base_url, price=price)}
     comparators = _comparators(
         criteria, judges, labels, key, encoding, swap=swap, retries=retries, judge_args=settings or None
@@ -181,27 +194,12 @@ def ab(
     asking = PairwiseRun(
         comparators, options, run=run, failures=failures, stop_when=stop_when, seed=seed, progress=progress
     )
-    named = named_columns(id_col, input_col, output_col)
-    if more or variant or baseline is not None:
-        _refuse_in_ranking({
-            "variant_a": variant_a, "variant_b": variant_b, "prompt_a": prompt_a, "prompt_b": prompt_b,
-            "name_a": name_a != "A", "name_b": name_b != "B", "a_col": a_col, "b_col": b_col, "labels": labels,
-            "manifest": manifest, "save": save, "control": control, "stop_when": stop_when, "repeats": repeats != 1,
-            "b": variant and b is not None, "suite": variant and suite is not None,
-            "variant_timeout": not variant and variant_timeout is not None,
-        })  # fmt: skip
-        if variant:
-            tasks = read_suite(a, named, encoding)
-            several = dict(variant) if isinstance(variant, Mapping) else _named_variants(variant)
-            return run_sync(lambda: rank_variants(asking, tasks or (), several, variant_timeout, baseline), run=run)
-        sources = _named_sources([source for source in (a, b, *more) if source is not None], named, encoding)
-        tasks = read_suite(suite, named, encoding)
+    if variant:
+        several = dict(variant) if isinstance(variant, Mapping) else _named_variants(variant)
+        return run_sync(lambda: rank_variants(asking, tasks or (), several, variant_timeout, baseline), run=run)
+    if is_ranking:
         return run_sync(lambda: rank_answers(asking, sources, tasks, baseline), run=run)
-    sides, variants, names, tasks = read_compared(
-        a, b, suite, (variant_a, variant_b), (prompt_a, prompt_b), (name_a, name_b), named, a_col=a_col, b_col=b_col,
-        encoding=encoding,
-    )  # fmt: skip
-    about: dict[str, Any] = {"control": control_names(control) if control else (), "store_dir": save}
+    about: dict[str, Any] = {"control": control_names(control) if control else ()}
     if sides is None:
         if manifest is not None:
             raise InputError(
@@ -216,13 +214,6 @@ def ab(
         cases = export_pairwise_cases(*sides, criteria=criteria, out=manifest, suite=tasks)
         mention(f"wrote {cases.n_cases:,} cases to {manifest}, and their key (not for labellers) to {cases.key_path}")
     return run_sync(lambda: asking.compare_answers(*sides, names, suite=tasks, **about), run=run)
-
-
-def _require_files(*sources: object) -> None:
-    """Refuse a file of answers that does not exist."""
-    for source in sources:
-        if isinstance(source, str | os.PathLike) and Path(source).suffix.lower() in TABLE_SUFFIXES:
-            read_bytes(source, 0)
 
 
 def _refuse_in_ranking(options: Mapping[str, Any]) -> None:
@@ -265,14 +256,12 @@ def _comparators(
     **asking: Any,
 ) -> list[Any]:
     """One comparator per criterion; with labels, people's beside it."""
-    if not criteria:
-        raise InputError('say what "better" means, as in `criterion="more helpful"`')
     if key is not None and labels is None:
         raise InputError("`key=` belongs to `labels=`")
     if "human" in judges and len(judges) > 1:
         raise InputError("`judge=human` stands alone; people and models are compared with `labels=`")
     made: list[Any] = []
-    for criterion in dict.fromkeys(criteria):
+    for criterion in criteria:
         if judges == ["human"]:
             made.append(human_pairwise(key=criterion, criterion=criterion))
         elif len(judges) == 1:

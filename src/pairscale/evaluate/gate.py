@@ -17,14 +17,7 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, JudgeError, PairscaleError
 from pairscale.core.files import replacing
 from pairscale.core.notices import mention, notice, plural, without_notices
-from pairscale.core.options import (
-    ProgressMode,
-    checked,
-    require_choice,
-    require_path,
-    require_probability,
-    require_text,
-)
+from pairscale.core.options import ProgressMode, checked, require_choice, require_path, require_probability
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import Table, listed
 from pairscale.evaluate.ab import ab, read_compared, read_source
@@ -47,7 +40,7 @@ from pairscale.evaluate.inference.gate import (
     two_sided,
     verdict_of_ways,
 )
-from pairscale.evaluate.judge import make_task_judge, model_settings
+from pairscale.evaluate.judge import criteria_of, make_task_judge, model_settings
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, flips_of
 from pairscale.evaluate.run import Look, paired, require_two_names
 from pairscale.evaluate.tasks import Suite, TraceSource
@@ -238,7 +231,6 @@ def gate(
     judge_args: Mapping[str, Any] | None = None,
     base_url: str | None = None,
     summary: str | os.PathLike[str] | None = None,
-    save: str | os.PathLike[str] | None = None,
     id_col: str | None = None,
     input_col: str | None = None,
     output_col: str | None = None,
@@ -306,7 +298,6 @@ def gate(
         judge_args: Settings of the judge.
         base_url: Address of the provider of the judge.
         summary: A file to write a Markdown summary to.
-        save: A folder to write the cases to as well, as ``RUN_ID.json``.
         id_col: The column of the tasks' names, or its path in JSON, where it is not ``task_id``.
         input_col: The column of the tasks, or its path in JSON, where it is not ``input``.
         output_col: The column of the answers, or its path in JSON, where it is not ``output``.
@@ -377,7 +368,7 @@ def gate(
         rule = replace(rule, by_flips=not sensitivity.keys() >= set(criteria))
         result = ab(
             **compared, name_a=names[0], name_b=names[1], repeats=repeats, variant_timeout=variant_timeout,
-            max_cost=max_cost, stop_when=None if fixed else rule, save=save, **asking,
+            max_cost=max_cost, stop_when=None if fixed else rule, **asking,
         )  # fmt: skip
     except BaseException as error:  # so that no summary of an earlier run stays in its place, on Ctrl-C neither
         finish(None, str(error) if isinstance(error, PairscaleError) else words_of(error))
@@ -460,9 +451,7 @@ def _require_options(
     criterion: Any, judge: Any, fail_if: Any, failures: Any, margin: float, level: float
 ) -> tuple[list[str], GateRule]:
     """The criteria, and when the gate has seen enough of each of them; every option is checked."""
-    criteria = [criterion] if isinstance(criterion, str) else list(criterion or [])
-    if not criteria:
-        raise InputError('say what "better" means, as in `criterion="more helpful"`', "criterion")
+    criteria = criteria_of(criterion)
     if "human" in (judge if isinstance(judge, list | tuple) else [judge]):
         words = "`judge=human` answers in ab, not in a gate, which runs without people; name another judge"
         raise InputError(words, "judge")
@@ -472,7 +461,6 @@ def _require_options(
     require_margin(margin)
     two_sided(level)
     require_failures(failures)
-    criteria = list(dict.fromkeys(require_text(name, "criterion") for name in criteria))
     return criteria, GateRule(margin, 1 - (1 - level) / len(criteria), tuple(fails_on))
 
 
