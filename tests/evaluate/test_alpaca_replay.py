@@ -9,7 +9,7 @@ from scipy.special import expit
 from scipy.stats import spearmanr
 from tests.strategies import GOLDEN
 
-from pairscale.evaluate.inference.control import LENGTH, Penalty, fit_penalised, length_controlled, scales_of
+from pairscale.evaluate.inference.control import LENGTH, Penalty, controlled_rate, fit_penalised, scales_of
 
 FAMILIES = ("gpt-3.5-turbo-1106", "claude-2", "alpaca-7b", "gpt4_gamed", "gemma", "falcon")
 ORDERED = [
@@ -32,7 +32,7 @@ def models():
 
 @pytest.fixture(scope="module")
 def found(models):
-    return {name: length_controlled(cases) for name, (cases, _) in models.items()}
+    return {name: controlled_rate(cases) for name, (cases, _) in models.items()}
 
 
 def of_published(models, column):

@@ -16,7 +16,6 @@ from pairscale.evaluate.inference.control import (
     control_names,
     controlled_rate,
     fit_penalised,
-    length_controlled,
     scales_of,
 )
 
@@ -77,7 +76,7 @@ def test_without_a_penalty_it_is_maximum_likelihood_with_its_errors():
 @pytest.mark.parametrize("effect", [0.0, 1.0, -2.0])
 def test_with_many_cases_the_truth_comes_out_whatever_the_usual_effect(effect):
     _, y, a, b = simulated(20_000, 6, rate=0.7, effect=effect)
-    found = length_controlled(frame(y, a, b))
+    found = controlled_rate(frame(y, a, b))
     assert found.rate == pytest.approx(0.7, abs=0.015)
     assert found.effects[0].effect == pytest.approx(effect, abs=0.12)
     assert found.overlap > 2000
@@ -88,7 +87,7 @@ def test_with_many_cases_the_truth_comes_out_whatever_the_usual_effect(effect):
 @given(st.integers(0, 10**6), st.integers(4, 25), st.sampled_from([0.1, 0.5, 0.9]), st.sampled_from([-3.0, 0.0, 5.0]))
 def test_swapping_the_variants_mirrors_the_rate(seed, n, rate, effect):
     _, y, a, b = simulated(n, seed, rate, effect)
-    here, there = length_controlled(frame(y, a, b)), length_controlled(frame(~y, b, a))
+    here, there = controlled_rate(frame(y, a, b)), controlled_rate(frame(~y, b, a))
     assert here.rate == pytest.approx(1 - there.rate, abs=1e-6)
     assert here.effects[0].effect == pytest.approx(there.effects[0].effect, abs=1e-6)
     assert here.ci == pytest.approx((1 - there.ci[1], 1 - there.ci[0]), abs=1e-6)
@@ -101,7 +100,7 @@ def test_ten_characters_that_lose_nearly_always_are_not_lifted_to_a_win():
     rng = np.random.default_rng(8)
     a = np.maximum(3, np.exp(rng.normal(7.3, 1.0, 800)).astype(int))
     won = (a < 30) | (rng.random(800) < 0.02)
-    found = length_controlled(frame(won, a, np.full(800, 10)))
+    found = controlled_rate(frame(won, a, np.full(800, 10)))
     assert found.raw_rate < 0.05
     assert found.rate < 0.2
     assert found.overlap < 20
@@ -113,21 +112,21 @@ def test_several_cases_of_a_task_widen_the_interval():
     _, y, a, b = simulated(400, 8)
     thrice = [np.repeat(each, 3) for each in (y, a, b)]
     tasks = np.repeat(np.arange(400), 3)
-    once, again = length_controlled(frame(y, a, b)), length_controlled(frame(*thrice, tasks))
-    wrong = length_controlled(frame(*thrice))
+    once, again = controlled_rate(frame(y, a, b)), controlled_rate(frame(*thrice, tasks))
+    wrong = controlled_rate(frame(*thrice))
     assert again.n == 1200
     assert "400 tasks" in again.notices[0]
     width = [each.ci[1] - each.ci[0] for each in (once, again, wrong)]
     assert width[1] == pytest.approx(width[0], rel=0.15)
     assert width[2] < width[1]
     shuffled = rng.permutation(1200)
-    assert length_controlled(frame(*(each[shuffled] for each in thrice), tasks[shuffled])).ci == pytest.approx(again.ci)
+    assert controlled_rate(frame(*(each[shuffled] for each in thrice), tasks[shuffled])).ci == pytest.approx(again.ci)
 
 
 def test_ties_are_half_and_missing_lengths_are_left_out():
     _, y, a, b = simulated(30, 9)
     more = frame([*y, None, True], [*a, 5, None], [*b, 900, 80], range(32))
-    found = length_controlled(more)
+    found = controlled_rate(more)
     assert found.n == 31
     assert found.raw_rate == pytest.approx((y.sum() + 0.5) / 31)
 
@@ -136,19 +135,19 @@ def test_graded_scores_count_as_they_are(message_snapshot):
     _, y, a, b = simulated(80, 10)
     wins = frame(y, a, b)
     plain = wins.select("task_id", "length_a", "length_b", preference=pl.Series(y.astype(float)))
-    assert length_controlled(plain).ci == pytest.approx(length_controlled(wins).ci)
+    assert controlled_rate(plain).ci == pytest.approx(controlled_rate(wins).ci)
     graded = plain.with_columns(preference=0.2 + 0.6 * pl.col("preference"))
-    found = length_controlled(graded)
+    found = controlled_rate(graded)
     assert found.raw_rate == pytest.approx(0.2 + 0.6 * y.mean())
-    assert found.ci[1] - found.ci[0] < length_controlled(wins).ci[1] - length_controlled(wins).ci[0]
+    assert found.ci[1] - found.ci[0] < controlled_rate(wins).ci[1] - controlled_rate(wins).ci[0]
     with pytest.raises(TableError) as refused:
-        length_controlled(plain.with_columns(preference=pl.Series([0.5, 1, 1.5] + [0.0] * 77)))
+        controlled_rate(plain.with_columns(preference=pl.Series([0.5, 1, 1.5] + [0.0] * 77)))
     message_snapshot(refused)
 
 
 @pytest.mark.parametrize(("won", "n"), [([], 0), ([True], 1), ([None] * 2, 2)])
 def test_too_little_to_tell(won, n):
-    found = length_controlled(frame(won, [5] * n, [7] * n))
+    found = controlled_rate(frame(won, [5] * n, [7] * n))
     assert (found.rate, found.ci, found.effects) == (None, None, ())
     assert f"{n} answered case" in found.notices[0]
     assert str(found) == found.notices[0]
@@ -162,7 +161,7 @@ def test_several_styles_are_told_apart():
     x = [np.tanh((two - one) / scales_of(one[:, None] * 1.0, two[:, None] * 1.0)) for one, two in ((a, b), lists)]
     won = rng.random(n) < expit(logit(0.4) + 0.8 * x[0] + 1.5 * x[1])
     cases = frame(won, a, b).with_columns(lists_a=lists[0], lists_b=lists[1])
-    length, both = length_controlled(cases), controlled_rate(cases, ["length", "lists"])
+    length, both = controlled_rate(cases), controlled_rate(cases, ["length", "lists"])
     assert [one.name for one in both.effects] == ["length", "lists"]
     assert both.rate == pytest.approx(0.4, abs=0.04)
     assert both.ci[0] < 0.4 < both.ci[1]
@@ -182,13 +181,13 @@ def test_names_of_styles(message_snapshot):
 
 def test_wrong_columns_are_refused(message_snapshot):
     with pytest.raises(TableError, match="'length_a'"):
-        length_controlled([{"task_id": "x", "outcome": "win", "winner": "b"}])
+        controlled_rate([{"task_id": "x", "outcome": "win", "winner": "b"}])
     with pytest.raises(TableError) as refused:
-        length_controlled(frame([True] * 3, [1, 2, 3], [1, -2, 3]))
+        controlled_rate(frame([True] * 3, [1, 2, 3], [1, -2, 3]))
     message_snapshot(refused)
     cases = frame([True] * 3, [1, 2, 3], [1, 2, 3])
     with pytest.raises(TableError, match="'length_a' must hold numbers"):
-        length_controlled(cases.with_columns(length_a=pl.lit("7")))
+        controlled_rate(cases.with_columns(length_a=pl.lit("7")))
     with pytest.raises(TableError) as refused:
         controlled_rate(cases.with_columns(tone_a=-1.5, tone_b=pl.Series([1.0, -np.inf, 2.0])), ["tone"])
     message_snapshot(refused)

@@ -14,7 +14,7 @@ from scipy.special import betaln, expit, logit
 from scipy.stats import binom, multinomial, norm
 
 from pairscale.evaluate.inference.cases import Scores
-from pairscale.evaluate.inference.control import LENGTH, fit_penalised, length_controlled, scales_of
+from pairscale.evaluate.inference.control import LENGTH, controlled_rate, fit_penalised, scales_of
 from pairscale.evaluate.inference.corrected import correct, corrected_win_rate
 from pairscale.evaluate.inference.score import rate_ends, score_limits
 from pairscale.evaluate.inference.sequence import portfolio
@@ -156,7 +156,7 @@ def test_the_rate_at_equal_length_is_covered():
 def test_the_interval_is_that_of_the_fit(kind):
     """The whole function beside what the simulations count."""
     x, *cases = drawn_lengths(np.random.default_rng([SEED, 5]), 40, 0.6, 1.0, kind)
-    fit, found = fit_penalised(x, cases[0], (LENGTH,)), length_controlled(length_cases(*cases))
+    fit, found = fit_penalised(x, cases[0], (LENGTH,)), controlled_rate(length_cases(*cases))
     ends = fit[0][:, None] + np.outer(fit[1], [-1, 1]) * norm.ppf(0.975)
     assert found.ci == pytest.approx(expit(ends[0]))
     assert found.effects[0].ci == pytest.approx(ends[1])

@@ -267,7 +267,7 @@ def _earlier(since: JudgeCard | str | os.PathLike[str] | None, labels: Labels | 
 def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int, earlier: JudgeCard | None) -> JudgeCheck:
     results = done.results
     main = _main(done, found)
-    failed = set(done.failed_pairs["custom_id"].cast(pl.String))
+    failed = set(done.failed_pairs["custom_id"])
     unasked = found.table.height - results.height - len(failed)
     if unasked:
         notice(f"{unasked:,} of {found.table.height:,} questions were not asked; what they would show is not measured")
@@ -346,7 +346,7 @@ def _median(draws: Any) -> float | None:
 
 def _labels_of(found: CheckPairs) -> pl.DataFrame | None:
     """What people said, as comparisons; None where nothing was."""
-    people = found.pairs.select(pl.col("ID1", "ID2").cast(pl.String), "said").drop_nulls("said")
+    people = found.pairs.select("ID1", "ID2", "said").drop_nulls("said")
     chosen = pl.when(pl.col("said") == 1).then("ID1").when(pl.col("said") == 0).then("ID2")
     kind = pl.when(pl.col("said") == 0.5).then(pl.lit("tie")).otherwise(pl.lit("win"))
     return people.with_columns(better_id=chosen, outcome=kind) if people.height else None
@@ -423,7 +423,7 @@ def _reversed(pairs: pl.DataFrame) -> pl.DataFrame:
 
 def _named(pairs: pl.DataFrame) -> pl.DataFrame:
     """Pairs under the names that they would have anyway, so that what was asked before is found."""
-    sides = pairs.select("ID1", "ID2").cast(pl.String).iter_rows()
+    sides = pairs.select("ID1", "ID2").iter_rows()
     return pairs.with_columns(pl.Series("pair_uid", [f"{ordered_key(*ids)}#1" for ids in sides], dtype=pl.String))
 
 
@@ -435,11 +435,12 @@ def _pairs_of_texts(
         pairs = randomize_pair_order(some_pairs(samples, n_pairs or _PAIRS, seed), seed=seed)
         unlabelled = _named(pairs).with_columns(said=pl.lit(None, pl.Float64), first_variant=pl.lit(None, pl.String))
         return CheckPairs("texts", unlabelled, 0, samples.height)
-    read = read_comparisons(labels, key=key).table.with_columns(pl.col("ID1", "ID2", "better_id").cast(pl.String))
-    texts = samples.with_columns(pl.col("ID").cast(pl.String))
-    is_tie = pl.col("outcome") == "tie" if "outcome" in read.columns else pl.lit(False)
-    are_known = pl.all_horizontal(pl.col("ID1", "ID2").is_in(texts["ID"].to_list()))
-    usable = read.filter(are_known, pl.col("ID1") != pl.col("ID2"), is_tie | pl.col("better_id").is_not_null())
+    read = read_comparisons(labels, key=key).table
+    is_answer = pl.col("better_id").is_not_null()
+    if "outcome" in read.columns:
+        is_answer |= pl.col("outcome") == "tie"
+    are_known = pl.all_horizontal(pl.col("ID1", "ID2").is_in(samples["ID"].to_list()))
+    usable = read.filter(are_known, pl.col("ID1") != pl.col("ID2"), is_answer)
     if not usable.height:
         raise InputError("labels: none of them is of two of these texts; check that both use the same ids")
     if usable.height < read.height:
@@ -449,8 +450,7 @@ def _pairs_of_texts(
     said = sides.group_by("low", "high").agg(said=(votes.sign() + 1) / 2).sort("low", "high")
     pairs = said[generator(seed).permutation(said.height)[:n_pairs]].with_columns(ID1="low", ID2="high")
     for side in "12":
-        renamed = texts.rename({name: f"{name}{side}" for name in texts.columns})
-        pairs = pairs.join(renamed, on=f"ID{side}", maintain_order="left")
+        pairs = pairs.join(samples.select(pl.all().name.suffix(side)), on=f"ID{side}", maintain_order="left")
     pairs = randomize_pair_order(pairs.select(*PAIRS, pl.exclude(*PAIRS)), seed=seed)
     first_wins = pl.when(pl.col("ID1") == pl.col("low")).then("said").otherwise(1 - pl.col("said"))
     who = [name for name in ("labeller", "judge_id", "judge", "rater") if name in usable.columns]
@@ -549,7 +549,7 @@ def _padded(pairs: pl.DataFrame, count: int, seed: int) -> pl.DataFrame:
     chosen = pairs.unique("ID1", keep="first", maintain_order=True).head(count)
     own = [name.removesuffix("1") for name in pairs.columns if name.endswith("1") and f"{name[:-1]}2" in pairs.columns]
     texts = [f"{text}\n\n{nonsense(text, seed)}" for text in chosen["text1"]]
-    ids = [f"{name} + nonsense" for name in chosen["ID1"].cast(pl.String)]
+    ids = [f"{name} + nonsense" for name in chosen["ID1"]]
     same = chosen.with_columns(pl.col(f"{name}1").alias(f"{name}2") for name in own)
     return same.with_columns(
         pl.Series("ID2", ids, dtype=pl.String),

@@ -173,7 +173,7 @@ def _correlation(found: CheckPairs, results: pl.DataFrame) -> Measure:
         return Measure.missing(_NO_LABELS if found.kind == "texts" else "answers to tasks have no scale in common")
     answers = results.filter(
         pl.col("custom_id").is_in([*found.forward, *found.backward]), pl.col("better_id").is_not_null()
-    ).with_columns(pl.col("ID1", "ID2", "better_id").cast(pl.String))
+    )
     texts = [*answers["ID1"], *answers["ID2"]]
     people = found.people.filter(pl.all_horizontal(pl.col("ID1", "ID2").is_in(texts)))
     if people.height < FEWEST_LABELS:

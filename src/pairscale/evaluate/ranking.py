@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -32,11 +32,8 @@ from pairscale.store.marks import VARIANTS
 from pairscale.store.runfile import RunFile
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from pairscale.core.arrays import Floats
     from pairscale.models.bradley_terry import BTFit
-
-    Floats: TypeAlias = NDArray[np.float64]
 
 KINDS = ("wins", "losses", "ties", "flips", "abstentions", "errors")
 """How the cases of a variant come out."""

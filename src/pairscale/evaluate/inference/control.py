@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -30,9 +30,7 @@ from pairscale.evaluate.inference.cases import by_task, normal_quantile, read_ca
 from pairscale.evaluate.inference.score import rate_ends, student_quantile
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from pairscale.core.arrays import Floats
 
 MARKDOWN = ("headers", "lists", "bold")
 """What ``markdown`` stands for: headers, list items and bold passages."""
@@ -144,13 +142,8 @@ def control_names(control: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def length_controlled(cases: Table, *, level: float = 0.95) -> ControlledRate:
-    """B's win rate at equal length: :func:`controlled_rate` for ``length_a`` and ``length_b``, in characters."""
-    return controlled_rate(cases, ["length"], level=level)
-
-
 def controlled_rate(cases: Table, control: str | Sequence[str] = ("length",), *, level: float = 0.95) -> ControlledRate:
-    """B's win rate if both answers were alike in length, or in any other measure of style.
+    """B's win rate if both answers were alike in length (in characters), or in any other measure of style.
 
     Scores follow logit E(score) = a + Σ b x, with x = tanh((B's measure - A's) / scale) of each style. The rate without
     a difference is 1 / (1 + exp(-a)). Scale is the usual difference, from the spread of the differences and the median

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,9 +25,7 @@ from pairscale.evaluate.inference.cases import task_means
 from pairscale.evaluate.inference.score import NO_SPREAD, graded_limits, half_share, score_interval
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from pairscale.core.arrays import Floats
 
 _IMAGINED = 0.25  # of a task on which model and people disagree, each way
 _WORTHWHILE = 1.1  # times the labels that people gave: below, the model does not help

@@ -42,9 +42,7 @@ from pairscale.evaluate.inference.score import careful_limits, rate_ends
 from pairscale.evaluate.inference.sequence import RunningScores, bound_between, capital_of_bets, portfolio
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from pairscale.core.arrays import Floats
 
 GateVerdict: TypeAlias = Literal["better", "equivalent", "not-worse", "worse", "inconclusive", "untested"]
 """What a gate says of B; ``untested`` where it could not have failed."""
