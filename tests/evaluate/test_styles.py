@@ -104,8 +104,8 @@ def test_what_a_run_controls_for_is_kept_with_it_and_reported(tmp_path):
     run, saved = tmp_path / "ab.db", tmp_path / "saved"
     ways = {"criterion": "c", "judge": "tests.evaluate.test_styles:longer", "run": run, "progress": False}
     for control in (["tone"], ["length", "markdown"]):
-        found = ps.ab(*written(tmp_path), **ways, control=control, save=saved)
+        found = ps.ab(*written(tmp_path), **ways, control=control)
         page = ps.report(run, out=tmp_path / "page.html").read_text("utf-8")
         assert f"at equal {', '.join(found.controlled('c').differing)}: B wins" in page
-        assert PairwiseRunResult.load(saved / f"{found.run_id}.json").control == found.control
+        assert PairwiseRunResult.load(found.save(saved)).control == found.control
     assert "at equal tone" not in page

@@ -11,7 +11,6 @@ from pairscale.core.encodings import read_text
 from pairscale.core.errors import InputError
 from pairscale.core.notices import mention, notice, plural
 from pairscale.core.options import ProgressMode, checked
-from pairscale.core.tables import listed
 from pairscale.evaluate.formats.reading import (
     is_table,
     name_of,
@@ -237,8 +236,6 @@ def _named_sources(sources: Sequence[Any], named: Mapping[str, str], encoding: s
     paths = [str(one) if isinstance(one, str | os.PathLike) else chr(ord("A") + n) for n, one in enumerate(sources)]
     stems = [Path(path).stem for path in paths]
     names = stems if len(set(stems)) == len(stems) else paths
-    if len(set(names)) < len(names):
-        raise InputError(f"the answers of three variants or more are different files, not {listed(names)}")
     return {name: read_source(source, named, name, encoding) for name, source in zip(names, sources, strict=True)}
 
 

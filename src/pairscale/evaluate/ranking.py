@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.core.display import PlotMixin, ReportMixin
-from pairscale.core.errors import InputError, UnknownNameError
+from pairscale.core.errors import InputError
 from pairscale.core.options import ProgressMode, checked, require_int
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import listed
@@ -112,8 +112,6 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
             UnknownNameError: when no comparator has that key.
             InputError: when no case was answered.
         """
-        if key is not None and key not in self.keys:
-            raise UnknownNameError(f"no comparator has the key {key!r}; there are {listed(self.keys)}")
         key = key or self.keys[0]
         if key not in self._fits:
             self._fits[key] = fit_variants(self.results.values(), key, self.variants, self.seed)
@@ -184,10 +182,6 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
             words = {"b": "favoured over", "a": "worse than"}.get(str(better), "not shown to differ from")
             parts[words].append(name)
         return "; ".join(f"{words} {baseline}: {', '.join(names)}" for words, names in parts.items() if names)
-
-    def summary(self) -> str:
-        """The verdicts and the rankings."""
-        return "\n".join(f"{key}: {self.verdict(key)}\n{self.ranking(key)}" for key in self.keys)
 
     def __str__(self) -> str:
         if len(self.keys) == 1:

@@ -86,29 +86,32 @@ def agreement_of(run: PairwiseRunResult, x: str, y: str) -> PairwiseAgreement:
     """How far two comparators of a run agree; see :meth:`PairwiseRunResult.agreement`."""
     of_y = {(case.task_id, case.repeat): case for case in run.of(y)}
     shared = [(case, of_y[case.task_id, case.repeat]) for case in run.of(x) if (case.task_id, case.repeat) in of_y]
-    asked = [pair for pair in shared if run.failures == "shown" or pair[0].failed is None]
-    winners = [(str(one.winner), str(two.winner)) for one, two in asked if one.winner and two.winner]
-    if not winners:
+    answered = [
+        (one.task_id, str(one.winner), str(two.winner))
+        for one, two in shared
+        if one.winner and two.winner and (run.failures == "shown" or one.failed is None)
+    ]
+    if not answered:
         return PairwiseAgreement(left_out=len(shared))
+    _, by_x, by_y = (list(column) for column in zip(*answered, strict=True))
     with without_notices():  # the result carries them
-        measured = agreement(two_raters(*(list(side) for side in zip(*winners, strict=True))), seed=1)
+        measured = agreement(two_raters(by_x, by_y), seed=1)
     kappa = measured.table.filter(statistic="cohen_kappa").row(0, named=True)
-    notices: tuple[str, ...] = ()
-    if len(winners) < LEAST_UNITS:
-        notices = (f"no interval of kappa: {len(winners)} cases are too few, it takes {LEAST_UNITS}",)
-    names = [one.task_id for one, two in asked if one.winner and two.winner]
-    differing = [(name, *pair) for name, pair in zip(names, winners, strict=True) if pair[0] != pair[1]]
-    agreed = len(winners) - len(differing)
+    n = len(answered)
+    few = f"no interval of kappa: {n} cases are too few, it takes {LEAST_UNITS}"
+    differing = tuple(case for case in answered if case[1] != case[2])
+    agreed = n - len(differing)
+    met = list(zip(by_x, by_y, strict=True))
     return PairwiseAgreement(
-        rate=agreed / len(winners),
+        rate=agreed / n,
         cohen_kappa=kappa["estimate"],
-        n=len(winners),
-        disagreements=tuple(differing),
+        n=n,
+        disagreements=differing,
         ci=None if kappa["lower"] is None else (kappa["lower"], kappa["upper"]),
-        left_out=len(shared) - len(winners),
-        rate_ci=wilson(agreed, len(winners), 0.95),  # type: ignore[arg-type]  # there is a case
-        confusion=tuple({"x": x, "y": y, "n": winners.count((x, y))} for x, y in product(("b", "tie", "a"), repeat=2)),
-        notices=notices,
+        left_out=len(shared) - n,
+        rate_ci=wilson(agreed, n, 0.95),  # type: ignore[arg-type]  # there is a case
+        confusion=tuple({"x": x, "y": y, "n": met.count((x, y))} for x, y in product(("b", "tie", "a"), repeat=2)),
+        notices=(few,) if n < LEAST_UNITS else (),
     )
 
 
@@ -482,10 +485,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
 
         ``shown`` is among them only when the comparators were shown failures.
         """
-        ways = ways_to_count(self.failures)
-        if not any(case.failed for case in self.of(key)):
-            return dict.fromkeys(ways, self.win_rate(key, ties=ties))
-        return {way: self.win_rate(key, ties=ties, failures=way) for way in ways}
+        return {way: self.win_rate(key, ties=ties, failures=way) for way in ways_to_count(self.failures)}
 
     def bounds(self, key: str, *, ties: Ties = "half") -> Bounds:
         """The lowest and the highest win rate of B over all ways to count failures; see :meth:`rates`.
@@ -646,10 +646,10 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             kept[name] = tuple(document.get(name, ()))
         kept["cases"] = tuple(_case_of(case) for case in document["cases"])
         kept["unmatched"] = tuple(Unmatched(**task) for task in document["unmatched"])
-        figures = [{**variant} for variant in document.get("variants", ())]
-        for variant in figures:
-            variant.pop("failure_rate", None)
-        kept["variants"] = tuple(VariantFigures(**variant) for variant in figures)
+        kept["variants"] = tuple(
+            VariantFigures(**{name: value for name, value in variant.items() if name != "failure_rate"})
+            for variant in document.get("variants", ())
+        )
         kept["provenance"] = Provenance(**document["provenance"])
         return cls(**kept)
 

@@ -22,7 +22,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, require_choice, require_int, require_seed
 from pairscale.core.provenance import Provenance, fingerprint, utc_now
 from pairscale.core.tables import listed
-from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome, as_outcome
+from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome, as_outcome, item_name
 from pairscale.evaluate.formats.reading import recorded
 from pairscale.evaluate.inference.failures import (
     Failures,
@@ -560,7 +560,9 @@ class PairwiseRun:
         length_a, length_b = (len(trace.output) if trace.failure is None else None for trace in traces)
         if self.store.is_kept:
             names = [
-                None if trace.failure is not None else self.store.add_text(task.task_id, trace.output)
+                None
+                if trace.failure is not None
+                else self.store.add_text(item_name(task.task_id, trace.output), task.task_id, trace.output)
                 for trace in traces
             ]
             self._compared[job.task_id, job.repeat] = Compared(task.input, names[0], names[1])

@@ -24,7 +24,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import checked
 from pairscale.core.provenance import text_hash, utc_now
 from pairscale.core.tables import listed
-from pairscale.evaluate.comparators import PairwiseOutcome, item_name
+from pairscale.evaluate.comparators import PairwiseOutcome
 from pairscale.evaluate.result import PairwiseRunResult
 from pairscale.evaluate.tasks import InMemoryTraceSource, Suite, Task, Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
@@ -151,12 +151,8 @@ class EvaluationStore:
         self._answers[variant, digest, repeat] = trace
         self._answered.add((variant, digest, repeat))
 
-    def add_text(self, task_id: str, text: str) -> str:
-        """Write a text that is compared, under the name that judges know it by; returns that name."""
-        return self._add_item(item_name(task_id, text), task_id, text)
-
-    def _add_item(self, name: str, task_id: str, text: str) -> str:
-        """Write a text under its name, unless it is there; returns the name."""
+    def add_text(self, name: str, task_id: str, text: str) -> str:
+        """Write a text that is compared under the name that judges know it by, unless it is there; returns the name."""
         if name not in self._items:
             self._items.add(name)
             row = {"item_id": name, "text": text, "text_hash": text_hash(text), "columns": {"task_id": task_id}}
@@ -212,7 +208,7 @@ class EvaluationStore:
         """A question to a judge; its texts are written before it is asked."""
         rows = self._known(judge)
         for item in (pair.first, pair.second):
-            self._add_item(item["ID"], item["task_id"], item["text"])
+            self.add_text(item["ID"], item["task_id"], item["text"])
         return Question(
             judge,
             judge.condition.condition_id,

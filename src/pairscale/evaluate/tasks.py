@@ -217,18 +217,16 @@ def _from_mapping(row: Mapping[str, Any], where: str) -> Task:
         tags = tags.split(";")
     if not all(isinstance(tag, str) for tag in tags):
         raise InputError(f"{where}: tags must be a list of texts, or one text with semicolons, not {tags!r:.60}")
-    task_id = id_of(rest.pop("task_id", None), where)
+    task_id = id_of(rest.pop("task_id", None))
     more = rest.pop("metadata", {})
     metadata = {**rest, **(more if isinstance(more, Mapping) else {"metadata": more})}
     return Task(inputs, task_id, reference, tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip())), metadata)
 
 
-def id_of(value: Any, where: str) -> str:
+def id_of(value: Any) -> str:
     """A name as text: 7 and 7.0 are ``7``; empty when there is none."""
-    if is_missing(value) or (isinstance(value, str) and not value.strip()):
+    if is_missing(value) or not str(value).strip():
         return ""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise InputError(f"{where}: task_id must be a text or a number, not {value!r:.60}")
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
