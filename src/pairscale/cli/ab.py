@@ -128,7 +128,7 @@ def _document(result: ps.PairwiseRunResult) -> dict[str, Any]:
         "win_rates_decided": lambda key: result.win_rate(key, ties="excluded"),
     }
     if result.control:
-        figures["controlled"] = result.controlled
+        figures["controlled"] = result.length_controlled
     document = {name: {key: figure(key) for key in result.keys} for name, figure in figures.items()}
     document["agreement"] = {f"{x} / {y}": result.agreement(x, y) for x, y in combinations(result.keys, 2)}
     return {**result.to_dict(), **document}
