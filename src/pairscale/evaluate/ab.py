@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pairscale.core.encodings import read_text
 from pairscale.core.errors import InputError
 from pairscale.core.notices import mention, notice, plural
-from pairscale.core.options import ProgressMode, checked, require_choice
+from pairscale.core.options import ProgressMode, checked, require_choice, require_list
 from pairscale.evaluate.formats.reading import (
     is_table,
     name_of,
@@ -161,9 +161,7 @@ def ab(
     if (judge is None and labels is None) or (isinstance(judge, str) and judge == "lexical"):
         notice("the judge is lexical, a baseline that reads no criterion; name a better one with `judge=`")
     criteria = criteria_of(criterion)
-    styles = dict.fromkeys([control] if isinstance(control, str) else control)
-    for style in styles:
-        require_choice(style, "control", ("length",))
+    styles = require_list([control] if isinstance(control, str) else control, "control", require_choice, ("length",))
     judges: list[Any] = list(judge) if isinstance(judge, list | tuple) else [judge]
     if judge is None:
         judges = ["lexical"] if labels is None else []
@@ -171,13 +169,17 @@ def ab(
     is_ranking = bool(more or variant) or baseline is not None
     # What is compared is read before the judge is made, which asks for a key.
     if is_ranking:
-        _refuse_in_ranking({
+        of_two = {
             "variant_a": variant_a, "variant_b": variant_b, "prompt_a": prompt_a, "prompt_b": prompt_b,
             "name_a": name_a != "A", "name_b": name_b != "B", "a_col": a_col, "b_col": b_col, "labels": labels,
             "manifest": manifest, "control": control, "stop_when": stop_when, "repeats": repeats != 1,
             "b": variant and b is not None, "suite": variant and suite is not None,
             "variant_timeout": not variant and variant_timeout is not None,
-        })  # fmt: skip
+        }  # fmt: skip
+        for option, value in of_two.items():
+            if value:
+                words = f"`{option}=` does not go with a ranking of three variants or more; leave it out"
+                raise InputError(words, option)
         given = [] if variant else [source for source in (a, b, *more) if source is not None]
         sources = _named_sources(given, named, encoding)
         tasks = read_suite(a if variant else suite, named, encoding)
@@ -214,13 +216,6 @@ def ab(
         cases = export_pairwise_cases(*sides, criteria=criteria, out=manifest, suite=tasks)
         mention(f"wrote {cases.n_cases:,} cases to {manifest}, and their key (not for labellers) to {cases.key_path}")
     return run_sync(lambda: asking.compare_answers(*sides, names, suite=tasks, **about), run=run)
-
-
-def _refuse_in_ranking(options: Mapping[str, Any]) -> None:
-    """Refuse options that would mean nothing where more than two variants are ranked."""
-    for option, value in options.items():
-        if value:
-            raise InputError(f"`{option}=` does not go with a ranking of three variants or more; leave it out", option)
 
 
 def _named_variants(variants: Sequence[str]) -> dict[str, str]:

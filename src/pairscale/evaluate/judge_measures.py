@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _NO_LABELS = "no labels of people were given"
 _NAMES = {1.0: "1", 0.0: "2", 0.5: "tie"}
+_TURNED = {"1": "2", "2": "1"}
 _KAPPA = pl.col("statistic") == "cohen_kappa"
 
 
@@ -68,20 +69,19 @@ def labelled_answers(found: CheckPairs, results: pl.DataFrame | None = None) -> 
     Which text of a pair is the first follows from the digests alone, so that another check of the same labels can be
     compared. Before the judge was asked, there are no results.
     """
-    turned = {"1": "2", "2": "1"}
-    sides = found.pairs.select("ID1", "text1", "ID2", "text2").iter_rows()
     merged = _both_orders(found, {} if results is None else _answers(results))
+    labelled = found.pairs.select("ID1", "text1", "ID2", "text2", "said").rows()
     answers: dict[str, tuple[str, str | None]] = {}
-    for (id1, text1, id2, text2), label, answer in zip(sides, found.pairs["said"], merged, strict=True):
+    for (id1, text1, id2, text2, label), winner in zip(labelled, merged, strict=True):
         if label is None:
             continue
         people = _NAMES[label]
-        first = text_hash(f"{id1}\n{text1}")[:16]
-        second = text_hash(f"{id2}\n{text2}")[:16]
-        if first < second:
-            answers[first + second] = people, answer
-        else:
-            answers[second + first] = turned.get(people, people), turned.get(str(answer), answer)
+        answer = winner
+        digests = [text_hash(f"{id1}\n{text1}")[:16], text_hash(f"{id2}\n{text2}")[:16]]
+        if digests != sorted(digests):
+            people = _TURNED.get(people, people)
+            answer = _TURNED.get(str(answer), answer)
+        answers["".join(sorted(digests))] = people, answer
     return answers
 
 
@@ -158,9 +158,9 @@ def _kappa(answered: Sequence[tuple[str, str, str | None]], level: float) -> Mea
         return Measure.missing("no labelled pair was answered with a winner or a tie")
     people, judge = [], []
     for person, choice, first in answered:
-        names = {"1": "b", "2": "a"} if first == "b" else {"1": "a", "2": "b"}
-        people.append(names.get(person, person))
-        judge.append(names.get(choice, choice))
+        of_variants = _TURNED if first == "b" else {}
+        people.append(of_variants.get(person, person))
+        judge.append(of_variants.get(choice, choice))
     row = agreement(two_raters(judge, people), level=level, seed=1).table.row(by_predicate=_KAPPA, named=True)
     if row["estimate"] is None:
         return Measure.missing("kappa is not defined where one of them always says the same")

@@ -7,13 +7,11 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from pairscale.core.notices import plural
 from pairscale.evaluate.inference.cases import task_means
 from pairscale.evaluate.inference.failures import WAY_WORDS, Failures, agreed_better, ways_to_count
 from pairscale.evaluate.inference.gate import tasks_to_fail
-from pairscale.evaluate.inference.score import careful_limits
+from pairscale.evaluate.inference.score import score_interval
 from pairscale.evaluate.inference.sequence import RunningSequence
 from pairscale.evaluate.inference.win_rate import few_graded
 
@@ -94,8 +92,7 @@ def deciding_rate(run: PairwiseRunResult, key: str, way: Failures | None = None,
     rate = run.win_rate(key, ties="excluded", failures=way, level=level)
     if rate.rate is None or rate.ci is None:
         return None
-    exact = careful_limits(np.array([rate.rate]), np.zeros(1), np.array([float(rate.n)]), level)
-    lower, upper = (float(end[0]) for end in exact)
+    lower, upper = score_interval(rate.rate, 0.0, rate.n, level, careful=True)
     is_chance = rate.tasks == rate.n and lower <= 0.5 <= upper and not rate.ci[0] <= 0.5 <= rate.ci[1]
     return replace(rate, ci=(lower, upper)) if is_chance else rate
 

@@ -38,7 +38,7 @@ import numpy as np
 from pairscale.core.options import require_number
 from pairscale.evaluate.inference.cases import Scores
 from pairscale.evaluate.inference.failures import Failures
-from pairscale.evaluate.inference.score import careful_limits, rate_ends
+from pairscale.evaluate.inference.score import rate_ends, score_interval
 from pairscale.evaluate.inference.sequence import RunningScores, bound_between, capital_of_bets, portfolio
 
 if TYPE_CHECKING:
@@ -281,9 +281,7 @@ def fixed_bounds(scores: Scores, margin: float, level: float) -> tuple[float, fl
         return lower_bound(scores.means, counts, margin, level), upper_bound(scores.means, counts, margin, level)
     if scores.graded or scores.repeated:
         return rate_ends(scores, level if scores.repeated else both)
-    rate, halves = np.array([scores.means.mean()]), np.array([scores.halves])
-    lower, upper = careful_limits(rate, halves, np.array([float(scores.tasks)]), both)
-    return float(lower[0]), float(upper[0])
+    return score_interval(float(scores.means.mean()), scores.halves, scores.tasks, both, careful=True)
 
 
 def tasks_to_fail(margin: float, *, level: float = 0.95, fixed: bool = False) -> int:
@@ -332,8 +330,7 @@ def cases_to_decide(margin: float, *, level: float = 0.95, ties: float = 0.0, fi
         if mean <= 0.5 - margin:
             return False
         if fixed:
-            ends = careful_limits(np.array([mean]), np.array([ties]), np.array([float(n)]), two_sided(level))
-            return bool(ends[0][0] > 0.5 - margin)
+            return score_interval(mean, ties, n, two_sided(level), careful=True)[0] > 0.5 - margin
         counts = n * np.array([[1 - wins - ties, ties, wins]])
         capital = log_capital_above(0.5 - margin, margin, np.array([0.0, 0.5, 1.0]), counts)
         return bool(capital[0] >= -math.log(1 - level))

@@ -217,7 +217,3 @@ class RunningSequence(RunningScores):
 
     def _end(self, end: float) -> float:
         return _limit(*few_scores(*self.counted()), self.level, end) if self.n else end
-
-    def __repr__(self) -> str:
-        state = f"{self.better.upper()} is better" if self.better else "undecided"
-        return f"<RunningSequence of {self.n} scores: {self.mean:.3f}, {self.lower:.3f} to {self.upper:.3f}, {state}>"
