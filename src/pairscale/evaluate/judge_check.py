@@ -131,8 +131,6 @@ def check_judge(
     criterion: str | None = None,
     run: str | os.PathLike[str] | None = None,
     n_pairs: int | None = None,
-    n_repeats: int | None = None,
-    n_distractors: int | None = None,
     trait: str | Trait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
@@ -156,7 +154,8 @@ def check_judge(
 
     Give texts to check a judge of texts (``ps.rank``, ``ps.judge``), or the cases of a manifest to check a judge of two
     answers to a task (``ps.ab``): the same judge has another prompt there. With ``labels``, the pairs are those that
-    people have labelled; ``result.save_card(path)`` keeps all figures in a judge card.
+    people have labelled; 20 questions are asked a second time, and 20 texts are compared with themselves plus appended
+    nonsense. ``result.save_card(path)`` keeps all figures in a judge card.
 
     Args:
         data: Samples (a table, a file, a folder of texts), or the cases of a manifest
@@ -171,9 +170,6 @@ def check_judge(
         criterion: Which criterion of a manifest that has several.
         run: The run file; the same call again asks nothing twice.
         n_pairs: How many pairs; each is asked twice. By default 30, or all that have a label.
-        n_repeats: How many questions to ask a second time. By default 20 with ``labels``, else none.
-        n_distractors: How many texts to compare with themselves plus appended nonsense, in both orders. By default 20
-            with ``labels``, else none.
         trait: What to judge: the key of a built-in trait, or a :class:`Trait`.
         template: A prompt template, by its name, file or text.
         judge_args: Settings of the judge; of a function, keyword arguments of every call.
@@ -207,10 +203,7 @@ def check_judge(
         >>> ps.check_judge(ps.example_writing_samples, "lexical", n_pairs=10, progress=False).prop_consistent
         1.0
     """
-    probes = 0 if labels is None else _PROBES
     n_pairs = optional(require_int, n_pairs, "n_pairs", least=1)
-    n_repeats = probes if n_repeats is None else require_int(n_repeats, "n_repeats", least=0)
-    n_distractors = probes if n_distractors is None else require_int(n_distractors, "n_distractors", least=0)
     earlier = _earlier(since, labels, key)
     cases = case_rows(data)
     if cases is None:
@@ -239,7 +232,7 @@ def check_judge(
             want_probability(judge, settings)
         settings |= model_settings([judge], base_url=base_url, cache=cache, price=price)
         asked = make_task_judge(judge, str(found.criterion), settings or None)
-    found.ask(n_repeats, n_distractors, seed)
+    found.ask(0 if labels is None else _PROBES, seed)
     if earlier is not None:  # before anything is paid for
         require_same_labels(labelled_answers(found), earlier)
     done = submit_pairs(
@@ -395,20 +388,20 @@ class CheckPairs:
         """By the pair's place, the name of the question in the given order."""
         return self.pairs["pair_uid"].to_list()
 
-    def ask(self, n_repeats: int, n_distractors: int, seed: int) -> None:
+    def ask(self, n_probes: int, seed: int) -> None:
         """Make every question of a check.
 
         Args:
-            n_repeats: how many pairs are asked a second time.
-            n_distractors: how many texts are compared with themselves and nonsense.
+            n_probes: how many pairs are asked a second time, and how many texts are compared with themselves and
+                nonsense.
             seed: of the nonsense.
         """
         pairs = self.pairs.drop("said", "first_variant")
         backward = _reversed(pairs)
         if self.kind == "texts":
             backward = _named(backward)
-        second = pairs.head(n_repeats).with_columns(pl.col("pair_uid").str.strip_suffix("#1") + "#2")
-        padded = _padded(pairs, n_distractors, seed)
+        second = pairs.head(n_probes).with_columns(pl.col("pair_uid").str.strip_suffix("#1") + "#2")
+        padded = _padded(pairs, n_probes, seed)
         turned = _reversed(padded)
         self.backward = backward["pair_uid"].to_list()
         self.again = dict(enumerate(second["pair_uid"]))

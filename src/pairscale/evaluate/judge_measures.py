@@ -229,7 +229,7 @@ def _length(found: CheckPairs, merged: Sequence[str | None], level: float) -> di
 
 def _repeatability(found: CheckPairs, said: Mapping[str, _Said], level: float) -> Measure:
     if not found.again:
-        return Measure.missing("no question was asked twice (n_repeats)")
+        return Measure.missing(_NO_LABELS)
     both = [(said.get(found.forward[at]), said.get(name)) for at, name in found.again.items()]
     known = [(one, two) for one, two in both if one is not None and two is not None]
     same = sum(one == two for one, two in known)
@@ -238,7 +238,7 @@ def _repeatability(found: CheckPairs, said: Mapping[str, _Said], level: float) -
 
 def _distractor(found: CheckPairs, said: Mapping[str, _Said], level: float) -> Measure:
     if not found.padded:
-        return Measure.missing("no text was shown with nonsense appended (n_distractors)")
+        return Measure.missing(_NO_LABELS)
     merged = [_merged(said.get(one), said.get(two)) for one, two in found.padded]
     known = [one for one in merged if one is not None]
     counts = {"padded": known.count("2"), "as_it_was": known.count("1")}

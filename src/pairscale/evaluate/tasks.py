@@ -654,10 +654,7 @@ def _tell_unusual(matches: Sequence[Match], names: tuple[str, str], *, strict: b
     both = [match for match in matches if match.a and match.b]
     uneven = [match.name for match in both if len(match.a) != len(match.b)]
     if uneven:
-        notice(
-            f"{plural(len(uneven), 'task is', 'tasks are')} duplicated on one side: {listed(uneven, _SHOWN)}; the "
-            "first answers are compared with each other, and those that are left have no partner"
-        )
+        notice(f"tasks with more answers on one side, of which the rest have no partner: {listed(uneven, _SHOWN)}")
     unknown = [match for match in both if match.task is None]
     different = [match.name for match in unknown if len(grouped([*match.a, *match.b], input_of_ref)) > 1]
     if not different:
