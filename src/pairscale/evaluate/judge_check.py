@@ -288,7 +288,10 @@ def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int, earli
         "digest": fingerprint([found.pairs.select("text1", "text2").rows(), found.pairs["said"].to_list()]),
         "prices_as_of": prices_as_of,
     }
-    calibrations = calibrations_of(main, _labels_of(found), _LEVEL)
+    chosen = pl.when(pl.col("said") == 1).then("ID1").when(pl.col("said") == 0).then("ID2")
+    kind = pl.when(pl.col("said") == 0.5).then(pl.lit("tie")).otherwise(pl.lit("win"))
+    people = found.pairs.select("ID1", "ID2", "said").drop_nulls("said").with_columns(better_id=chosen, outcome=kind)
+    calibrations = calibrations_of(main, people if people.height else None, _LEVEL)
     if about["n_labelled"]:
         about["answers"] = labelled_answers(found, results)
     if calibrations:
@@ -335,14 +338,6 @@ def _spread(results: pl.DataFrame, answer: Answer, seed: int) -> tuple[float | N
 
 def _median(draws: Any) -> float | None:
     return None if draws is None else float(np.median(draws))
-
-
-def _labels_of(found: CheckPairs) -> pl.DataFrame | None:
-    """What people said, as comparisons; None where nothing was."""
-    people = found.pairs.select("ID1", "ID2", "said").drop_nulls("said")
-    chosen = pl.when(pl.col("said") == 1).then("ID1").when(pl.col("said") == 0).then("ID2")
-    kind = pl.when(pl.col("said") == 0.5).then(pl.lit("tie")).otherwise(pl.lit("win"))
-    return people.with_columns(better_id=chosen, outcome=kind) if people.height else None
 
 
 def _mean(values: pl.Series) -> float | None:

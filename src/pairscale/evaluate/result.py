@@ -572,7 +572,16 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         kept = {name: value for name, value in document.items() if name in _FIELDS}
         for name in ("keys", "unasked", "control", "prices_as_of"):
             kept[name] = tuple(document.get(name, ()))
-        kept["cases"] = tuple(_case_of(case) for case in document["cases"])
+        kept["cases"] = tuple(
+            PairwiseCase(
+                **{
+                    **{name: case[name] for name in _CASE_FIELDS if name in case},
+                    "outcome": Outcome(case["outcome"]),
+                    "tags": tuple(case["tags"]),
+                }
+            )
+            for case in document["cases"]
+        )
         kept["unmatched"] = tuple(Unmatched(**task) for task in document["unmatched"])
         kept["variants"] = tuple(
             VariantFigures(**{name: value for name, value in variant.items() if name != "failure_rate"})
@@ -580,12 +589,6 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         )
         kept["provenance"] = Provenance(**document["provenance"])
         return cls(**kept)
-
-
-def _case_of(row: Mapping[str, Any]) -> PairwiseCase:
-    """A case that was saved, also by an earlier version."""
-    own = {name: row[name] for name in _CASE_FIELDS if name in row}
-    return PairwiseCase(**{**own, "outcome": Outcome(row["outcome"]), "tags": tuple(row["tags"])})
 
 
 _CASE_FIELDS = tuple(one.name for one in fields(PairwiseCase))

@@ -186,19 +186,13 @@ def _advice(run: PairwiseRunResult, key: str, rate: WinRate | None, better: str 
         _look_at_failures(run, key): max(failures.values()) > _OFTEN * n,
         _RAISE_COST: run.stopped == "max_cost",
         _same_answers(run): are_identical(run, key),
-        "the judge goes by the order of the answers: name a better judge": goes_by_order(run, key),
+        "the judge goes by the order of the answers: name a better judge": 2 * run.flips(key) > run.win_rate(key).n,
         "there is nothing to compare: look at why no task has an answer of both": not asked,
         "the judge sees no difference: name a criterion that says more exactly what counts, or another judge": not n,
         "compare more tasks (about 200 are enough if the better one wins 60 %), or decide by cost": n < _ENOUGH,
         "the difference is small, if there is one: decide by cost and speed": True,
     }
     return next(words for words, holds in advice.items() if holds)
-
-
-def goes_by_order(run: PairwiseRunResult, key: str) -> bool:
-    """Whether most answers of the judge changed with the order of the answers."""
-    counts = run.counts(key)
-    return 2 * counts["flip"] > counts["win"] + counts["tie"] + counts["flip"]
 
 
 def are_identical(run: PairwiseRunResult, key: str) -> bool:
@@ -235,14 +229,6 @@ def asked_words(run: PairwiseRunResult) -> str:
     return f"{questions}, {plural(run.answered, 'answer')} by the variants" if run.answered else questions
 
 
-def variant_lines(run: PairwiseRunResult) -> list[str]:
-    """What the answers of each variant took, one line each."""
-    return [
-        f"{run.names[figures.side]}: " + ", ".join(f"{what} {value}" for what, value in figures.words().items())
-        for figures in run.variants
-    ]
-
-
 def summary_of(run: PairwiseRunResult) -> str:
     """All figures of a run on a few lines."""
     lines = [f"{run.variant_b} (B) against {run.variant_a} (A), {run.n_cases:,} cases, run {run.run_id}"]
@@ -253,7 +239,10 @@ def summary_of(run: PairwiseRunResult) -> str:
         lines += [f"{key}: {words}" for words in about_key]
     agreements = [(x, y, run.agreement(x, y)) for x, y in combinations(run.keys, 2)]
     lines += [f"{x} and {y} {agreement}" for x, y, agreement in agreements if agreement.n]
-    return "\n  ".join([*lines, *variant_lines(run)])
+    for figures in run.variants:
+        took = ", ".join(f"{what} {value}" for what, value in figures.words().items())
+        lines.append(f"{run.names[figures.side]}: {took}")
+    return "\n  ".join(lines)
 
 
 def graded_words(run: PairwiseRunResult, key: str) -> list[str]:

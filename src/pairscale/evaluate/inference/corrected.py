@@ -170,10 +170,14 @@ def correct(
         residual = combined @ moments @ combined * (n - 1) / (n - 2)
         variance = residual / n + weight**2 * rest.var() / len(rest)
         worth = float(n * alone / variance)
+    rate = mean
+    size = float(n)
     if worth < _WORTHWHILE * n:
-        return mean, 0.0, float(n), _limits(mean, people, float(n), level, graded=graded), worth
-    rate = float(np.clip(mean + weight * (rest.mean() - judged.mean()), 0, 1))
-    return rate, weight, worth, _limits(rate, people, worth, level, graded=graded), worth
+        weight = 0.0
+    else:
+        rate = float(np.clip(mean + weight * (rest.mean() - judged.mean()), 0, 1))
+        size = worth
+    return rate, weight, size, _limits(rate, people, size, level, graded=graded), worth
 
 
 def _limits(rate: float, people: Floats, size: float, level: float, *, graded: bool) -> tuple[float, float]:

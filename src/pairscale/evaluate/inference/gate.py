@@ -140,14 +140,6 @@ def fails(verdict: GateVerdict, fail_if: Collection[FailIf]) -> bool:
     return verdict in fail_if or ("not-better" in fail_if and verdict != "better")
 
 
-def is_decided(verdict: GateVerdict, fail_if: Collection[FailIf]) -> bool:
-    """Whether further cases are not needed for what was asked.
-
-    Whether B is better stays open with ``not-worse``; every other question has its answer then.
-    """
-    return verdict != "inconclusive" and not (verdict == "not-worse" and "not-better" in fail_if)
-
-
 class RunningVerdict(RunningScores):
     """What the scores have shown so far. Look after every one, and stop when you like.
 
@@ -242,10 +234,15 @@ class GateRule:
         return verdict_of_ways({way: sequence.shown for way, sequence in look.sequences.items()}, asked)
 
     def decided(self, look: Looked, asked: Failures) -> bool:
-        """Whether this criterion needs no further cases."""
+        """Whether this criterion needs no further cases.
+
+        Whether B is better stays open with ``not-worse``; every other question has its answer then.
+        """
         verdict = self.verdict(look, asked)
-        waits = self.by_flips and verdict in EVEN and not (look.flips.shown.worse or look.flips.shown.better)
-        return is_decided(verdict, self.fail_if) and not waits
+        if verdict == "inconclusive" or (verdict == "not-worse" and "not-better" in self.fail_if):
+            return False
+        is_told = look.flips.shown.worse or look.flips.shown.better
+        return is_told or not (self.by_flips and verdict in EVEN)
 
     def stops(self, looks: Collection[Looked], asked: Failures) -> bool:
         """Whether the gate needs no further cases: a criterion fails for certain, or all are decided.
