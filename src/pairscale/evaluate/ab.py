@@ -12,6 +12,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.notices import mention, notice, plural
 from pairscale.core.options import ProgressMode, checked, require_choice, require_list
 from pairscale.evaluate.formats.reading import (
+    holds_rows,
     is_table,
     name_of,
     named_columns,
@@ -337,7 +338,7 @@ def read_sides(
     Raises:
         InputError: If they cannot be read.
     """
-    is_one_file = b is None and (is_table(a) or (isinstance(a, str | os.PathLike) and not Path(a).is_dir()))
+    is_one_file = b is None and holds_rows(a)
     if a_col is not None or b_col is not None:
         if a_col is None or b_col is None or not is_one_file or "output" in named:
             raise InputError(
@@ -357,22 +358,20 @@ def read_sides(
     except InputError:
         return None, names  # a suite, or nothing; the reader of suites reports what is wrong with it
     variants = variants_of(answers)
+    if not variants:
+        return None, names
     chosen = names if set(names) <= set(variants) else variants
-    if len(chosen) == 2:
-        name_a, name_b = chosen
-        own = [source_of(of_variant(answers, name, name_of(a))) for name in chosen]
-        return (own[0], own[1]), (name_a, name_b)
-    if variants:
+    if len(chosen) != 2:
         raise InputError(
             f"{name_of(a)} holds the answers of {', '.join(variants)}; name two of them with name_a= and name_b="
         )
-    return None, names
+    own = [source_of(of_variant(answers, name, name_of(a))) for name in chosen]
+    return (own[0], own[1]), (chosen[0], chosen[1])
 
 
 def read_source(given: Any, named: Mapping[str, str], name: str, encoding: str | None) -> Any:
     """The recorded answers of one variant."""
-    is_file = isinstance(given, str | os.PathLike) and not Path(given).is_dir()
-    if not is_file and not is_table(given):
+    if not holds_rows(given):
         return recorded(given) or given
     source = source_of(of_variant(read_answers(given, named, encoding), name, name_of(given)))
     mention(f"{name}: {plural(len(source), 'answer')} from {name_of(given)}")

@@ -204,8 +204,8 @@ class EvaluationStore:
         """The answer that a judge has given to a question before."""
         return self._known(judge).answers.get(uid)
 
-    def question(self, judge: Judge, pair: JudgePair, uid: str, retries: int, key: int) -> Question:
-        """A question to a judge; its texts are written before it is asked."""
+    def question(self, judge: Judge, pair: JudgePair, uid: str, retries: int, key: object) -> Question:
+        """A question to a judge, known by ``key``; its texts are written before it is asked."""
         rows = self._known(judge)
         for item in (pair.first, pair.second):
             self.add_text(item["ID"], item["task_id"], item["text"])

@@ -144,12 +144,17 @@ def name_of(given: Any) -> str:
     return str(given) if isinstance(given, str | os.PathLike) else "the table"
 
 
+def holds_rows(given: Any) -> bool:
+    """Whether it is a file or a table, and no folder."""
+    return is_table(given) or (isinstance(given, str | os.PathLike) and not Path(given).is_dir())
+
+
 def recorded(given: Any) -> TraceSource | None:
     """Recorded answers as a source: a file, a folder, a table, or a mapping; None of anything else."""
-    if isinstance(given, str | os.PathLike) and Path(given).is_dir():
-        return DirectoryTraceSource(given)
-    if isinstance(given, str | os.PathLike) or is_table(given):
+    if holds_rows(given):
         return read_outputs(given)
+    if isinstance(given, str | os.PathLike):
+        return DirectoryTraceSource(given)
     if isinstance(given, Mapping):
         return InMemoryTraceSource(given)
     source: TraceSource = given

@@ -241,8 +241,9 @@ class GateRule:
         verdict = self.verdict(look, asked)
         if verdict == "inconclusive" or (verdict == "not-worse" and "not-better" in self.fail_if):
             return False
-        is_told = look.flips.shown.worse or look.flips.shown.better
-        return is_told or not (self.by_flips and verdict in EVEN)
+        if self.by_flips and verdict in EVEN:
+            return look.flips.shown.worse or look.flips.shown.better
+        return True
 
     def stops(self, looks: Collection[Looked], asked: Failures) -> bool:
         """Whether the gate needs no further cases: a criterion fails for certain, or all are decided.
