@@ -27,7 +27,7 @@ from pairscale.core.tables import PAIRS, Table, listed, to_frame
 from pairscale.evaluate.comparators import item_name
 from pairscale.evaluate.judge import make_task_judge, model_settings
 from pairscale.evaluate.judge_drift import JudgeChange, card_with_answers, compared, require_same_labels
-from pairscale.evaluate.judge_measures import labelled_answers, measures_of
+from pairscale.evaluate.judge_measures import LEVEL, labelled_answers, measures_of
 from pairscale.evaluate.labels import answers_digest, read_labels
 from pairscale.evaluate.manifest import MANIFEST
 from pairscale.judges.base import Judge, judge_member
@@ -52,7 +52,6 @@ _SYLLABLES = "ba dro fen gli kou lat mi nor pla ree stu tra vin zel".split()
 _LEAST_WORDS = 12
 _MOST_WORDS = 60
 _WORDS_A_SENTENCE = 9
-_LEVEL = 0.95
 _PROBES = 20
 _PAIRS = 30
 
@@ -270,7 +269,7 @@ def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int, earli
         results.filter(pl.col("custom_id").is_in(found.backward)),
     )
     if consistency.details.height:
-        bias = measure_bias(consistency, _LEVEL)
+        bias = measure_bias(consistency, LEVEL)
     # An answer of the cache has no status and costs nothing.
     from_cache = pl.col("model").is_not_null() & pl.col("status_code").is_null() & (pl.col("cost") == 0)
     paid = results.filter(~from_cache.fill_null(value=False))
@@ -291,13 +290,13 @@ def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int, earli
     chosen = pl.when(pl.col("said") == 1).then("ID1").when(pl.col("said") == 0).then("ID2")
     kind = pl.when(pl.col("said") == 0.5).then(pl.lit("tie")).otherwise(pl.lit("win"))
     people = found.pairs.select("ID1", "ID2", "said").drop_nulls("said").with_columns(better_id=chosen, outcome=kind)
-    calibrations = calibrations_of(main, people if people.height else None, _LEVEL)
+    calibrations = calibrations_of(main, people if people.height else None, LEVEL)
     if about["n_labelled"]:
         about["answers"] = labelled_answers(found, results)
     if calibrations:
         about["calibration"] = [calibration.to_dict() for calibration in calibrations]
-    measures = measures_of(found, results, len(failed), costs, bias, _LEVEL)
-    card = JudgeCard(JudgeIdentity.of(asked.condition, found.kind, found.criterion), measures, about, _LEVEL)
+    measures = measures_of(found, results, len(failed), costs, bias)
+    card = JudgeCard(JudgeIdentity.of(asked.condition, found.kind, found.criterion), measures, about, LEVEL)
     return JudgeCheck(
         judge_id=asked.condition.judge_id,
         n_items=found.n_items,
