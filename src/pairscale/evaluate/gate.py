@@ -360,11 +360,14 @@ def gate(
         _tell_size(n_tasks, rule, names[1], fixed=fixed)
         if planted is not None:
             answers_of_a = variants[0] if sides is None else sides[0]
+            if not isinstance(answers_of_a, TraceSource):
+                raise InputError("`planted=` needs recorded answers of A: two files, or `baseline=`", "planted")
             worse = read_source(planted, named, "planted", encoding)
-            planted_result = _compared_with_planted(answers_of_a, worse, max_cost, asking)
-            sensitivity |= _sensitivity_by_planted(planted_result, rule)
+            with without_notices():  # the comparison itself says the same
+                lost = ab(answers_of_a, worse, name_a="A", name_b="planted", max_cost=max_cost, **asking)
+            sensitivity |= _sensitivity_by_planted(lost, rule)
             if max_cost is not None and run is None:  # a run file knows by itself what was spent
-                max_cost = max(0.0, max_cost - planted_result.cost)
+                max_cost = max(0.0, max_cost - lost.cost)
         rule = replace(rule, by_flips=not sensitivity.keys() >= set(criteria))
         result = ab(
             **compared, name_a=names[0], name_b=names[1], repeats=repeats, variant_timeout=variant_timeout,
@@ -422,16 +425,6 @@ def _sensitivity_by_card(card: JudgeCard | str | os.PathLike[str] | None, asking
         raise InputError(f"the judge card is of another judge: {'; '.join(differences)}", "card")
     net = read.measures["net_agreement"]
     return {criterion: net.lower is not None and net.lower > _LEAST_NET_AGREEMENT}
-
-
-def _compared_with_planted(
-    a: Any, planted: Any, max_cost: float | None, asking: Mapping[str, Any]
-) -> PairwiseRunResult:
-    """Answers that are known to be worse against those of A, by the judge of the gate."""
-    if not isinstance(a, TraceSource):
-        raise InputError("`planted=` needs recorded answers of A: two files, or `baseline=`", "planted")
-    with without_notices():  # the comparison itself says the same
-        return ab(a, planted, name_a="A", name_b="planted", max_cost=max_cost, **asking)
 
 
 def _sensitivity_by_planted(result: PairwiseRunResult, rule: GateRule) -> dict[str, bool]:

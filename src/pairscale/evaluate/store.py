@@ -140,14 +140,12 @@ class EvaluationStore:
 
     async def add_answer(self, variant: str, name: str, task: Task, repeat: int, trace: Trace) -> None:
         """Write an answer, and wait until it is on the disk."""
-        rows: list[tuple[str, Mapping[str, Any]]] = []
         digest = task.digest
         if digest not in self._tasks:
             self._tasks.add(digest)
-            rows.append((TASKS, {"task": digest, **task.to_dict()}))
+            self._log(TASKS, {"task": digest, **task.to_dict()})
         row = {"variant": variant, "name": name, "task": digest, "task_id": task.task_id, "repeat": repeat}
-        rows.append((ANSWERS, {**row, "trace": trace.to_dict(), "at": utc_now()}))
-        await self._writer.write(Entry(rows=rows))
+        await self._writer.write(Entry(rows=[(ANSWERS, {**row, "trace": trace.to_dict(), "at": utc_now()})]))
         self._answers[variant, digest, repeat] = trace
         self._answered.add((variant, digest, repeat))
 
