@@ -183,6 +183,10 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
             parts[words].append(name)
         return "; ".join(f"{words} {baseline}: {', '.join(names)}" for words, names in parts.items() if names)
 
+    def summary(self) -> str:
+        """The verdicts and the rankings."""
+        return "\n".join(f"{key}: {self.verdict(key)}\n{self.ranking(key)}" for key in self.keys)
+
     def __str__(self) -> str:
         if len(self.keys) == 1:
             return self.verdict()
