@@ -103,16 +103,20 @@ def model_settings(judges: Sequence[Any], **settings: Any) -> dict[str, Any]:
     return named
 
 
-def criteria_of(criterion: str | Iterable[str]) -> list[str]:
-    """The criteria that a verb is given, each once.
+def criteria_of(criterion: str | Iterable[str], name: str = "criterion") -> list[str]:
+    """The criteria that a function is given, each once.
+
+    Args:
+        criterion: one or several.
+        name: of the argument.
 
     Raises:
         InputError: there are none, or one is no text.
     """
     criteria = [criterion] if isinstance(criterion, str) else list(criterion or ())
     if not criteria:
-        raise InputError('say what "better" means, as in `criterion="more helpful"`', "criterion")
-    return list(dict.fromkeys(require_text(name, "criterion") for name in criteria))
+        raise InputError(f'say what "better" means, as in `{name}="more helpful"`', name)
+    return list(dict.fromkeys(require_text(one, name) for one in criteria))
 
 
 def require_names(criterion: str, key: str) -> None:
