@@ -572,16 +572,12 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         kept = {name: value for name, value in document.items() if name in _FIELDS}
         for name in ("keys", "unasked", "control", "prices_as_of"):
             kept[name] = tuple(document.get(name, ()))
-        kept["cases"] = tuple(
-            PairwiseCase(
-                **{
-                    **{name: case[name] for name in _CASE_FIELDS if name in case},
-                    "outcome": Outcome(case["outcome"]),
-                    "tags": tuple(case["tags"]),
-                }
-            )
-            for case in document["cases"]
-        )
+        cases = []
+        for case in document["cases"]:  # also those of an earlier version
+            own = {name: case[name] for name in _CASE_FIELDS if name in case}
+            own |= {"outcome": Outcome(case["outcome"]), "tags": tuple(case["tags"])}
+            cases.append(PairwiseCase(**own))
+        kept["cases"] = tuple(cases)
         kept["unmatched"] = tuple(Unmatched(**task) for task in document["unmatched"])
         kept["variants"] = tuple(
             VariantFigures(**{name: value for name, value in variant.items() if name != "failure_rate"})
