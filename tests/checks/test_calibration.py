@@ -38,7 +38,7 @@ def checked() -> ps.JudgeCheck:
         for two in names[:at]
         if rng.random() < 0.4
     ]
-    return ps.check_judge(SAMPLES, judge, labels=people, answer="probability", n_repeats=0, progress=False)
+    return ps.check_judge(SAMPLES, judge, labels=people, answer="probability", progress=False)
 
 
 def first_wins(A: Any, B: Any) -> dict[str, Any]:

@@ -247,5 +247,5 @@ def test_encoding_and_duplicates_on_the_command_line(cli, answers):
     assert "--encoding" in refused.err
     done = cli(*asked, "--encoding", "cp1251")
     assert done.code == 0
-    assert "1 task is duplicated on one side: 't1'" in done.err
+    assert "more answers on one side, of which the rest have no partner: 't1'" in done.err
     assert "note: 1 task not compared, because A or B has no answer: 't1'" in done.err

@@ -317,9 +317,10 @@ def test_a_time_limit_of_variants_is_for_variants_that_are_run(message_snapshot)
     with pytest.raises(InputError) as refused:
         ps.ab({"t": "A"}, {"t": "B"}, criterion="longer", variant_timeout=5)
     message_snapshot(refused)
+    ways = {"variant_a": lambda task: "A", "variant_b": lambda task: "B", "progress": False}
     for wrong in (0, -1, float("nan"), True, "5"):
         with pytest.raises(InputError, match="variant_timeout must be"):
-            ps.ab(["Why?"], criterion="x", variant_a=str, variant_b=str, variant_timeout=wrong, progress=False)
+            ps.ab(["Why?"], criterion="x", variant_timeout=wrong, **ways)
 
 
 def test_a_failed_answer_is_asked_for_once_per_call():

@@ -56,7 +56,7 @@ def write(path, rows):
 def test_files_that_tools_wrote(name, said, caplog):
     with caplog.at_level(logging.WARNING):
         found = read_answers(DATA / name)
-    assert f"read 3 answers from {DATA / name}: {said}; 1 of them is a failure" in caplog.text
+    assert f"read 3 answers from {DATA / name}: {said}, 1 failure among them" in caplog.text
     by_input = {answer.trace.metadata["input"]: answer.trace for answer in found}
     assert {task: trace.output for task, trace in by_input.items() if trace.failure is None} == LONG
     assert by_input[BROKEN].failure

@@ -22,7 +22,6 @@ from pairscale.evaluate.inference.gate import (
     RunningVerdict,
     Shown,
     fails,
-    is_decided,
     log_capital_above,
     lower_bound,
     upper_bound,
@@ -122,18 +121,19 @@ def test_a_pass_holds_in_every_way_to_count_and_worse_in_the_one_that_was_asked_
     assert verdict_of_ways({"loss": asked, "excluded": other}, "loss") == verdict
 
 
-def test_what_fails_and_what_is_decided():
+def test_what_fails_and_what_is_decided(monkeypatch):
     failing = {one: {verdict for verdict in VERDICTS if fails(verdict, [one])} for one in FAIL_IF}
     assert failing == {
         "worse": {"worse"},
         "inconclusive": {"inconclusive"},
         "not-better": set(VERDICTS) - {"better", "untested"},
     }
-    assert {verdict for verdict in VERDICTS if not is_decided(verdict, ["worse"])} == {"inconclusive"}
-    assert {verdict for verdict in VERDICTS if not is_decided(verdict, ["worse", "not-better"])} == {
-        "inconclusive",
-        "not-worse",
-    }
+    monkeypatch.setattr(GateRule, "verdict", lambda rule, look, asked: look.verdict)
+    flips = SimpleNamespace(shown=Shown())
+    for fail_if, undecided in ((["worse"], {"inconclusive"}), (["worse", "not-better"], {"inconclusive", "not-worse"})):
+        rule = GateRule(fail_if=fail_if, by_flips=False)
+        looks = [SimpleNamespace(verdict=verdict, flips=flips) for verdict in VERDICTS]
+        assert {look.verdict for look in looks if not rule.decided(look, "loss")} == undecided
 
 
 def test_a_rule_stops_when_one_criterion_fails_or_all_are_decided():

@@ -184,7 +184,7 @@ def test_slices_by_hand():
     assert (rows["y"]["lower"], rows["y"]["upper"]) == pytest.approx(joint)
 
 
-# Two runs.
+# Scores, and the ends for few cases.
 
 
 def test_scores_of_any_kind_have_the_halves_of_their_variance():

@@ -50,8 +50,6 @@ def check(judge=longer, **options):
         "labels": "people.jsonl",
         "criterion": "more helpful",
         "progress": False,
-        "n_distractors": 4,
-        "n_repeats": 3,
     }
     return ps.check_judge("cases.jsonl", judge, **(given | options))
 
@@ -77,9 +75,9 @@ def test_the_figures_are_those_counted_by_hand(folder):
     assert (net.n, net.value) == (decided, pytest.approx((counts["same"] - counts["other"]) / decided))
     assert measured["longer"].value == 1.0
     assert measured["longer_excess"].value == pytest.approx(counts["other"] / measured["longer_excess"].n)
-    assert (measured["repeatability"].n, measured["repeatability"].value) == (3, 1.0)
-    assert measured["distractor"].counts == {"padded": 4, "as_it_was": 0, "undecided": 0}
-    assert (measured["validity"].n, measured["validity"].value) == (2 * 40 + 3 + 2 * 4, 1.0)
+    assert (measured["repeatability"].n, measured["repeatability"].value) == (20, 1.0)
+    assert measured["distractor"].counts == {"padded": 20, "as_it_was": 0, "undecided": 0}
+    assert (measured["validity"].n, measured["validity"].value) == (2 * 40 + 20 + 2 * 20, 1.0)
     assert measured["cost"].value == pytest.approx(0.001)
     assert (found.card.data["n_labelled"], found.card.data["labellers"], found.n_pairs) == (40, 1, 40)
     assert found.card.judge.trait == "more helpful"
@@ -103,9 +101,9 @@ def test_the_same_call_asks_nothing_again_and_a_budget_stops_it(folder):
 
     judge = ps.FunctionJudge(counted, name="counted")
     first = check(judge, run="check.db")
-    assert len(asked) == 91
+    assert len(asked) == 140
     again = check(judge, run="check.db")
-    assert len(asked) == 91
+    assert len(asked) == 140
     assert again.card.measures == first.card.measures
     short = check(judge, max_cost=0.05, concurrency=1)
     assert short.card.data["n_unasked"] > 0
@@ -144,7 +142,6 @@ def test_labels_of_other_answers_do_not_count(folder, caplog):
         ({"base_url": "http://x"}, "`base_url=` belongs to a provider's model"),
         ({"labels": [{"case_id": "x"}]}, "labels of cases are a file"),
         ({"labels": None, "key": "cases.key.jsonl"}, "`key=` belongs to `labels=`"),
-        ({"n_repeats": -1}, "n_repeats must be"),
     ],
 )
 def test_what_cannot_be_checked_is_refused(folder, options, words):
@@ -159,11 +156,10 @@ def test_texts_with_labels_of_several_people(message_snapshot):
     rows = [
         {"ID1": one, "ID2": two, "better_id": better, "labeller": f"p{n}"} for n, (one, two, better) in enumerate(said)
     ]
-    found = ps.check_judge(texts, longer, labels=rows, progress=False, n_repeats=0, n_distractors=0)
+    found = ps.check_judge(texts, longer, labels=rows, progress=False)
     assert found.n_pairs == 2
     assert found.card.measures["agreement"].counts["agreed"] == 1, "two of three prefer the snow"
     assert found.card.measures["agreement"].counts["reversed"] == 1
-    assert found.card.measures["repeatability"].why == "no question was asked twice (n_repeats)"
     assert found.card.judge.kind == "texts"
     with pytest.raises(InputError) as refused:
         ps.check_judge(texts, longer, labels=[{"ID1": "x", "ID2": "y", "better_id": "x"}], progress=False)
@@ -195,14 +191,14 @@ def test_a_question_that_is_asked_twice_is_not_answered_from_the_cache(folder, c
     with ProviderSimulator() as server:
         for name, value in server.environment().items():
             monkeypatch.setenv(name, value)
-        options = {"judge_args": {"temperature": 0}, "n_pairs": 3, "n_distractors": 0, "cache": True}
+        options = {"judge_args": {"temperature": 0}, "n_pairs": 3, "cache": True}
         found = check("openai:gpt-4.1", **options)
         asked = server.served
-        assert asked == 2 * 3 + 3
+        assert asked == 2 * 3 + 3 + 2 * 3
         assert found.card.measures["repeatability"].n == 3
         assert found.card.judge.template_hash
         again = check("openai:gpt-4.1", **options)
-        assert server.served == asked, "another run finds all nine"
+        assert server.served == asked, "another run finds all of them"
         assert again.card.measures["repeatability"] == found.card.measures["repeatability"]
 
 

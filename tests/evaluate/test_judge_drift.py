@@ -26,7 +26,7 @@ def by_length(A, B):
 
 
 def check(judge, people, **options):
-    given = {"labels": people, "n_repeats": 0, "n_distractors": 0, "progress": False}
+    given = {"labels": people, "progress": False}
     return ps.check_judge(TEXTS, judge, **(given | options))
 
 

@@ -237,9 +237,7 @@ def best(
         for at, (name, rows, words) in enumerate(groups)
     ]
     most = _limit(sets, max_comparisons)
-    made = _judge(
-        judge, criterion, answer, both_orders, {**(judge_args or {}), **_given(base_url=base_url, price=price)}
-    )
+    made = _judge(judge, criterion, answer, both_orders, judge_args, base_url=base_url, price=price)
     require_prices([made], max_cost)
     provenance = Provenance("best", settings | {"criterion": criterion, "run": run and str(run)}, seed)
 
@@ -291,16 +289,13 @@ def rerank(
 # The judge
 
 
-def _given(**settings: Any) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if value is not None}
-
-
 def _judge(
     judge: Judges,
     criterion: str,
     answer: Literal["winner", "probability"],
     both_orders: bool,
-    settings: Mapping[str, Any],
+    judge_args: Mapping[str, Any] | None,
+    **of_models: Any,
 ) -> Judge:
     """The judge, or a panel of several, asked by the criterion."""
     members: Any = split_panel(judge) if isinstance(judge, str) else judge
@@ -308,11 +303,10 @@ def _judge(
         members = [members]
     if not members:
         raise InputError("judge is an empty list; name one judge or more", argument="judge")
-    of_models = {name: settings[name] for name in ("base_url", "price") if name in settings}
-    model_settings(members, **of_models)
+    settings = {**require_mapping(judge_args or {}, "judge_args"), **model_settings(members, **of_models)}
     made = []
     for member in members:
-        own = dict(require_mapping(settings, "judge_args"))
+        own = dict(settings)
         in_both = both_orders or bool(own.pop("both_orders", False))
         if answer == "probability":
             want_probability(member, own)

@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pairscale.core.encodings import read_bytes, read_text
+from pairscale.core.encodings import read_text
 from pairscale.core.errors import InputError
-from pairscale.core.files import TABLE_SUFFIXES
 from pairscale.core.notices import mention, notice, plural
-from pairscale.core.options import ProgressMode, checked, optional, require_int, require_number
-from pairscale.core.tables import listed
+from pairscale.core.options import ProgressMode, checked, require_choice, require_list
 from pairscale.evaluate.formats.reading import (
+    holds_rows,
     is_table,
     name_of,
     named_columns,
@@ -26,9 +25,8 @@ from pairscale.evaluate.formats.reading import (
     variants_of,
 )
 from pairscale.evaluate.human import human_labels, human_pairwise
-from pairscale.evaluate.inference.control import control_names
 from pairscale.evaluate.inference.failures import Failures
-from pairscale.evaluate.judge import model_settings, pairwise_judge, pairwise_panel
+from pairscale.evaluate.judge import criteria_of, model_settings, pairwise_judge, pairwise_panel
 from pairscale.evaluate.manifest import export_pairwise_cases
 from pairscale.evaluate.ranking import rank_answers, rank_variants
 from pairscale.evaluate.run import PairwiseRun, StopWhen
@@ -82,7 +80,6 @@ def ab(
     judge_args: Mapping[str, Any] | None = None,
     base_url: str | None = None,
     manifest: str | os.PathLike[str] | None = None,
-    save: str | os.PathLike[str] | None = None,
     id_col: str | None = None,
     input_col: str | None = None,
     output_col: str | None = None,
@@ -135,12 +132,10 @@ def ab(
             ``excluded``.
         stop_when: ``decided`` stops as soon as one is shown to be better, however often you look.
         seed: Seed of the order of tasks with ``stop_when``.
-        control: Styles to control for: ``length``, ``markdown`` (or ``headers``, ``lists``, ``bold``), or a numeric
-            column of the answers; see :meth:`PairwiseRunResult.controlled`.
+        control: ``length`` for the win rate at equal length as well; see :meth:`PairwiseRunResult.length_controlled`.
         judge_args: Settings of the judge.
         base_url: Address of the provider of the judge.
         manifest: With recorded answers: a ``.jsonl`` file to write the cases to as well, blinded, for labellers.
-        save: A folder to write the result to as well, as ``RUN_ID.json``.
         id_col: The column of the tasks' names, or its path in JSON, where it is not ``task_id``.
         input_col: The column of the tasks, or its path in JSON, where it is not ``input``.
         output_col: The column of the answers, or its path in JSON, where it is not ``output``.
@@ -166,13 +161,34 @@ def ab(
     """
     if (judge is None and labels is None) or (isinstance(judge, str) and judge == "lexical"):
         notice("the judge is lexical, a baseline that reads no criterion; name a better one with `judge=`")
-    require_int(repeats, "repeats", least=1)
-    optional(require_number, variant_timeout, "variant_timeout", above=0)
-    criteria = [criterion] if isinstance(criterion, str) else list(criterion or ())
-    _require_files(a, b, *more)  # before a key of the judge is asked for
+    criteria = criteria_of(criterion)
+    styles = require_list([control] if isinstance(control, str) else control, "control", require_choice, ("length",))
     judges: list[Any] = list(judge) if isinstance(judge, list | tuple) else [judge]
     if judge is None:
         judges = ["lexical"] if labels is None else []
+    named = named_columns(id_col, input_col, output_col)
+    is_ranking = bool(more or variant) or baseline is not None
+    # What is compared is read before the judge is made, which asks for a key.
+    if is_ranking:
+        of_two = {
+            "variant_a": variant_a, "variant_b": variant_b, "prompt_a": prompt_a, "prompt_b": prompt_b,
+            "name_a": name_a != "A", "name_b": name_b != "B", "a_col": a_col, "b_col": b_col, "labels": labels,
+            "manifest": manifest, "control": control, "stop_when": stop_when, "repeats": repeats != 1,
+            "b": variant and b is not None, "suite": variant and suite is not None,
+            "variant_timeout": not variant and variant_timeout is not None,
+        }  # fmt: skip
+        for option, value in of_two.items():
+            if value:
+                words = f"`{option}=` does not go with a ranking of three variants or more; leave it out"
+                raise InputError(words, option)
+        given = [] if variant else [source for source in (a, b, *more) if source is not None]
+        sources = _named_sources(given, named, encoding)
+        tasks = read_suite(a if variant else suite, named, encoding)
+    else:
+        sides, variants, names, tasks = read_compared(
+            a, b, suite, (variant_a, variant_b), (prompt_a, prompt_b), (name_a, name_b), named, a_col=a_col,
+            b_col=b_col, encoding=encoding,
+        )  # fmt: skip
     settings = {**(judge_args or {}), **model_settings(judges, base_url=base_url, price=price)}
     comparators = _comparators(
         criteria, judges, labels, key, encoding, swap=swap, retries=retries, judge_args=settings or None
@@ -181,27 +197,12 @@ def ab(
     asking = PairwiseRun(
         comparators, options, run=run, failures=failures, stop_when=stop_when, seed=seed, progress=progress
     )
-    named = named_columns(id_col, input_col, output_col)
-    if more or variant or baseline is not None:
-        _refuse_in_ranking({
-            "variant_a": variant_a, "variant_b": variant_b, "prompt_a": prompt_a, "prompt_b": prompt_b,
-            "name_a": name_a != "A", "name_b": name_b != "B", "a_col": a_col, "b_col": b_col, "labels": labels,
-            "manifest": manifest, "save": save, "control": control, "stop_when": stop_when, "repeats": repeats != 1,
-            "b": variant and b is not None, "suite": variant and suite is not None,
-            "variant_timeout": not variant and variant_timeout is not None,
-        })  # fmt: skip
-        if variant:
-            tasks = read_suite(a, named, encoding)
-            several = dict(variant) if isinstance(variant, Mapping) else _named_variants(variant)
-            return run_sync(lambda: rank_variants(asking, tasks or (), several, variant_timeout, baseline), run=run)
-        sources = _named_sources([source for source in (a, b, *more) if source is not None], named, encoding)
-        tasks = read_suite(suite, named, encoding)
+    if variant:
+        several = dict(variant) if isinstance(variant, Mapping) else _named_variants(variant)
+        return run_sync(lambda: rank_variants(asking, tasks or (), several, variant_timeout, baseline), run=run)
+    if is_ranking:
         return run_sync(lambda: rank_answers(asking, sources, tasks, baseline), run=run)
-    sides, variants, names, tasks = read_compared(
-        a, b, suite, (variant_a, variant_b), (prompt_a, prompt_b), (name_a, name_b), named, a_col=a_col, b_col=b_col,
-        encoding=encoding,
-    )  # fmt: skip
-    about: dict[str, Any] = {"control": control_names(control) if control else (), "store_dir": save}
+    about: dict[str, Any] = {"control": tuple(styles)}
     if sides is None:
         if manifest is not None:
             raise InputError(
@@ -218,20 +219,6 @@ def ab(
     return run_sync(lambda: asking.compare_answers(*sides, names, suite=tasks, **about), run=run)
 
 
-def _require_files(*sources: object) -> None:
-    """Refuse a file of answers that does not exist."""
-    for source in sources:
-        if isinstance(source, str | os.PathLike) and Path(source).suffix.lower() in TABLE_SUFFIXES:
-            read_bytes(source, 0)
-
-
-def _refuse_in_ranking(options: Mapping[str, Any]) -> None:
-    """Refuse options that would mean nothing where more than two variants are ranked."""
-    for option, value in options.items():
-        if value:
-            raise InputError(f"`{option}=` does not go with a ranking of three variants or more; leave it out", option)
-
-
 def _named_variants(variants: Sequence[str]) -> dict[str, str]:
     """Variants by their names, from ``NAME=VARIANT``."""
     pairs = [text.partition("=") for text in variants]
@@ -246,8 +233,6 @@ def _named_sources(sources: Sequence[Any], named: Mapping[str, str], encoding: s
     paths = [str(one) if isinstance(one, str | os.PathLike) else chr(ord("A") + n) for n, one in enumerate(sources)]
     stems = [Path(path).stem for path in paths]
     names = stems if len(set(stems)) == len(stems) else paths
-    if len(set(names)) < len(names):
-        raise InputError(f"the answers of three variants or more are different files, not {listed(names)}")
     return {name: read_source(source, named, name, encoding) for name, source in zip(names, sources, strict=True)}
 
 
@@ -265,14 +250,12 @@ def _comparators(
     **asking: Any,
 ) -> list[Any]:
     """One comparator per criterion; with labels, people's beside it."""
-    if not criteria:
-        raise InputError('say what "better" means, as in `criterion="more helpful"`')
     if key is not None and labels is None:
         raise InputError("`key=` belongs to `labels=`")
     if "human" in judges and len(judges) > 1:
         raise InputError("`judge=human` stands alone; people and models are compared with `labels=`")
     made: list[Any] = []
-    for criterion in dict.fromkeys(criteria):
+    for criterion in criteria:
         if judges == ["human"]:
             made.append(human_pairwise(key=criterion, criterion=criterion))
         elif len(judges) == 1:
@@ -355,7 +338,7 @@ def read_sides(
     Raises:
         InputError: If they cannot be read.
     """
-    is_one_file = b is None and (is_table(a) or (isinstance(a, str | os.PathLike) and not Path(a).is_dir()))
+    is_one_file = b is None and holds_rows(a)
     if a_col is not None or b_col is not None:
         if a_col is None or b_col is None or not is_one_file or "output" in named:
             raise InputError(
@@ -375,22 +358,20 @@ def read_sides(
     except InputError:
         return None, names  # a suite, or nothing; the reader of suites reports what is wrong with it
     variants = variants_of(answers)
+    if not variants:
+        return None, names
     chosen = names if set(names) <= set(variants) else variants
-    if len(chosen) == 2:
-        name_a, name_b = chosen
-        own = [source_of(of_variant(answers, name, name_of(a))) for name in chosen]
-        return (own[0], own[1]), (name_a, name_b)
-    if variants:
+    if len(chosen) != 2:
         raise InputError(
             f"{name_of(a)} holds the answers of {', '.join(variants)}; name two of them with name_a= and name_b="
         )
-    return None, names
+    own = [source_of(of_variant(answers, name, name_of(a))) for name in chosen]
+    return (own[0], own[1]), (chosen[0], chosen[1])
 
 
 def read_source(given: Any, named: Mapping[str, str], name: str, encoding: str | None) -> Any:
     """The recorded answers of one variant."""
-    is_file = isinstance(given, str | os.PathLike) and not Path(given).is_dir()
-    if not is_file and not is_table(given):
+    if not holds_rows(given):
         return recorded(given) or given
     source = source_of(of_variant(read_answers(given, named, encoding), name, name_of(given)))
     mention(f"{name}: {plural(len(source), 'answer')} from {name_of(given)}")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError
@@ -180,7 +180,7 @@ async def together(*work: Awaitable[T]) -> list[T]:
     for result in results:
         if isinstance(result, BaseException):
             raise result
-    return [result for result in results if not isinstance(result, BaseException)]
+    return cast("list[T]", results)
 
 
 # One outcome of many

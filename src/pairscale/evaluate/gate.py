@@ -17,14 +17,7 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, JudgeError, PairscaleError
 from pairscale.core.files import replacing
 from pairscale.core.notices import mention, notice, plural, without_notices
-from pairscale.core.options import (
-    ProgressMode,
-    checked,
-    require_choice,
-    require_path,
-    require_probability,
-    require_text,
-)
+from pairscale.core.options import ProgressMode, checked, require_choice, require_path, require_probability
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import Table, listed
 from pairscale.evaluate.ab import ab, read_compared, read_source
@@ -47,7 +40,7 @@ from pairscale.evaluate.inference.gate import (
     two_sided,
     verdict_of_ways,
 )
-from pairscale.evaluate.judge import make_task_judge, model_settings
+from pairscale.evaluate.judge import criteria_of, make_task_judge, model_settings
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, flips_of
 from pairscale.evaluate.run import Look, paired, require_two_names
 from pairscale.evaluate.tasks import Suite, TraceSource
@@ -238,7 +231,6 @@ def gate(
     judge_args: Mapping[str, Any] | None = None,
     base_url: str | None = None,
     summary: str | os.PathLike[str] | None = None,
-    save: str | os.PathLike[str] | None = None,
     id_col: str | None = None,
     input_col: str | None = None,
     output_col: str | None = None,
@@ -306,7 +298,6 @@ def gate(
         judge_args: Settings of the judge.
         base_url: Address of the provider of the judge.
         summary: A file to write a Markdown summary to.
-        save: A folder to write the cases to as well, as ``RUN_ID.json``.
         id_col: The column of the tasks' names, or its path in JSON, where it is not ``task_id``.
         input_col: The column of the tasks, or its path in JSON, where it is not ``input``.
         output_col: The column of the answers, or its path in JSON, where it is not ``output``.
@@ -369,15 +360,18 @@ def gate(
         _tell_size(n_tasks, rule, names[1], fixed=fixed)
         if planted is not None:
             answers_of_a = variants[0] if sides is None else sides[0]
+            if not isinstance(answers_of_a, TraceSource):
+                raise InputError("`planted=` needs recorded answers of A: two files, or `baseline=`", "planted")
             worse = read_source(planted, named, "planted", encoding)
-            planted_result = _compared_with_planted(answers_of_a, worse, max_cost, asking)
-            sensitivity |= _sensitivity_by_planted(planted_result, rule)
+            with without_notices():  # the comparison itself says the same
+                lost = ab(answers_of_a, worse, name_a="A", name_b="planted", max_cost=max_cost, **asking)
+            sensitivity |= _sensitivity_by_planted(lost, rule)
             if max_cost is not None and run is None:  # a run file knows by itself what was spent
-                max_cost = max(0.0, max_cost - planted_result.cost)
+                max_cost = max(0.0, max_cost - lost.cost)
         rule = replace(rule, by_flips=not sensitivity.keys() >= set(criteria))
         result = ab(
             **compared, name_a=names[0], name_b=names[1], repeats=repeats, variant_timeout=variant_timeout,
-            max_cost=max_cost, stop_when=None if fixed else rule, save=save, **asking,
+            max_cost=max_cost, stop_when=None if fixed else rule, **asking,
         )  # fmt: skip
     except BaseException as error:  # so that no summary of an earlier run stays in its place, on Ctrl-C neither
         finish(None, str(error) if isinstance(error, PairscaleError) else words_of(error))
@@ -433,16 +427,6 @@ def _sensitivity_by_card(card: JudgeCard | str | os.PathLike[str] | None, asking
     return {criterion: net.lower is not None and net.lower > _LEAST_NET_AGREEMENT}
 
 
-def _compared_with_planted(
-    a: Any, planted: Any, max_cost: float | None, asking: Mapping[str, Any]
-) -> PairwiseRunResult:
-    """Answers that are known to be worse against those of A, by the judge of the gate."""
-    if not isinstance(a, TraceSource):
-        raise InputError("`planted=` needs recorded answers of A: two files, or `baseline=`", "planted")
-    with without_notices():  # the comparison itself says the same
-        return ab(a, planted, name_a="A", name_b="planted", max_cost=max_cost, **asking)
-
-
 def _sensitivity_by_planted(result: PairwiseRunResult, rule: GateRule) -> dict[str, bool]:
     """By criterion, whether the judge surely finds planted answers to be worse."""
     sensitivity = {}
@@ -460,9 +444,7 @@ def _require_options(
     criterion: Any, judge: Any, fail_if: Any, failures: Any, margin: float, level: float
 ) -> tuple[list[str], GateRule]:
     """The criteria, and when the gate has seen enough of each of them; every option is checked."""
-    criteria = [criterion] if isinstance(criterion, str) else list(criterion or [])
-    if not criteria:
-        raise InputError('say what "better" means, as in `criterion="more helpful"`', "criterion")
+    criteria = criteria_of(criterion)
     if "human" in (judge if isinstance(judge, list | tuple) else [judge]):
         words = "`judge=human` answers in ab, not in a gate, which runs without people; name another judge"
         raise InputError(words, "judge")
@@ -472,7 +454,6 @@ def _require_options(
     require_margin(margin)
     two_sided(level)
     require_failures(failures)
-    criteria = list(dict.fromkeys(require_text(name, "criterion") for name in criteria))
     return criteria, GateRule(margin, 1 - (1 - level) / len(criteria), tuple(fails_on))
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pairscale.core.comparisons import Condition, Outcome
 from pairscale.core.errors import InputError
-from pairscale.core.options import checked, require_int
+from pairscale.core.options import checked, require_int, require_text
 from pairscale.core.provenance import fingerprint, text_hash
 from pairscale.core.tables import listed
 from pairscale.core.traits import Trait
@@ -101,6 +101,22 @@ def model_settings(judges: Sequence[Any], **settings: Any) -> dict[str, Any]:
     if named and not any(isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS for judge in judges):
         raise InputError(f"`{next(iter(named))}=` belongs to a provider's model, such as compatible:MODEL")
     return named
+
+
+def criteria_of(criterion: str | Iterable[str], name: str = "criterion") -> list[str]:
+    """The criteria that a function is given, each once.
+
+    Args:
+        criterion: one or several.
+        name: of the argument.
+
+    Raises:
+        InputError: there are none, or one is no text.
+    """
+    criteria = [criterion] if isinstance(criterion, str) else list(criterion or ())
+    if not criteria:
+        raise InputError(f'say what "better" means, as in `{name}="more helpful"`', name)
+    return list(dict.fromkeys(require_text(one, name) for one in criteria))
 
 
 def require_names(criterion: str, key: str) -> None:

@@ -27,7 +27,7 @@ from pairscale.core.tables import PAIRS, Table, listed, to_frame
 from pairscale.evaluate.comparators import item_name
 from pairscale.evaluate.judge import make_task_judge, model_settings
 from pairscale.evaluate.judge_drift import JudgeChange, card_with_answers, compared, require_same_labels
-from pairscale.evaluate.judge_measures import labelled_answers, measures_of
+from pairscale.evaluate.judge_measures import LEVEL, labelled_answers, measures_of
 from pairscale.evaluate.labels import answers_digest, read_labels
 from pairscale.evaluate.manifest import MANIFEST
 from pairscale.judges.base import Judge, judge_member
@@ -52,7 +52,6 @@ _SYLLABLES = "ba dro fen gli kou lat mi nor pla ree stu tra vin zel".split()
 _LEAST_WORDS = 12
 _MOST_WORDS = 60
 _WORDS_A_SENTENCE = 9
-_LEVEL = 0.95
 _PROBES = 20
 _PAIRS = 30
 
@@ -131,8 +130,6 @@ def check_judge(
     criterion: str | None = None,
     run: str | os.PathLike[str] | None = None,
     n_pairs: int | None = None,
-    n_repeats: int | None = None,
-    n_distractors: int | None = None,
     trait: str | Trait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
@@ -156,7 +153,8 @@ def check_judge(
 
     Give texts to check a judge of texts (``ps.rank``, ``ps.judge``), or the cases of a manifest to check a judge of two
     answers to a task (``ps.ab``): the same judge has another prompt there. With ``labels``, the pairs are those that
-    people have labelled; ``result.save_card(path)`` keeps all figures in a judge card.
+    people have labelled; 20 questions are asked a second time, and 20 texts are compared with themselves plus appended
+    nonsense. ``result.save_card(path)`` keeps all figures in a judge card.
 
     Args:
         data: Samples (a table, a file, a folder of texts), or the cases of a manifest
@@ -171,9 +169,6 @@ def check_judge(
         criterion: Which criterion of a manifest that has several.
         run: The run file; the same call again asks nothing twice.
         n_pairs: How many pairs; each is asked twice. By default 30, or all that have a label.
-        n_repeats: How many questions to ask a second time. By default 20 with ``labels``, else none.
-        n_distractors: How many texts to compare with themselves plus appended nonsense, in both orders. By default 20
-            with ``labels``, else none.
         trait: What to judge: the key of a built-in trait, or a :class:`Trait`.
         template: A prompt template, by its name, file or text.
         judge_args: Settings of the judge; of a function, keyword arguments of every call.
@@ -207,10 +202,7 @@ def check_judge(
         >>> ps.check_judge(ps.example_writing_samples, "lexical", n_pairs=10, progress=False).prop_consistent
         1.0
     """
-    probes = 0 if labels is None else _PROBES
     n_pairs = optional(require_int, n_pairs, "n_pairs", least=1)
-    n_repeats = probes if n_repeats is None else require_int(n_repeats, "n_repeats", least=0)
-    n_distractors = probes if n_distractors is None else require_int(n_distractors, "n_distractors", least=0)
     earlier = _earlier(since, labels, key)
     cases = case_rows(data)
     if cases is None:
@@ -239,7 +231,7 @@ def check_judge(
             want_probability(judge, settings)
         settings |= model_settings([judge], base_url=base_url, cache=cache, price=price)
         asked = make_task_judge(judge, str(found.criterion), settings or None)
-    found.ask(n_repeats, n_distractors, seed)
+    found.ask(0 if labels is None else _PROBES, seed)
     if earlier is not None:  # before anything is paid for
         require_same_labels(labelled_answers(found), earlier)
     done = submit_pairs(
@@ -267,7 +259,7 @@ def _earlier(since: JudgeCard | str | os.PathLike[str] | None, labels: Labels | 
 def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int, earlier: JudgeCard | None) -> JudgeCheck:
     results = done.results
     main = _main(done, found)
-    failed = set(done.failed_pairs["custom_id"].cast(pl.String))
+    failed = set(done.failed_pairs["custom_id"])
     unasked = found.table.height - results.height - len(failed)
     if unasked:
         notice(f"{unasked:,} of {found.table.height:,} questions were not asked; what they would show is not measured")
@@ -277,7 +269,7 @@ def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int, earli
         results.filter(pl.col("custom_id").is_in(found.backward)),
     )
     if consistency.details.height:
-        bias = measure_bias(consistency, _LEVEL)
+        bias = measure_bias(consistency, LEVEL)
     # An answer of the cache has no status and costs nothing.
     from_cache = pl.col("model").is_not_null() & pl.col("status_code").is_null() & (pl.col("cost") == 0)
     paid = results.filter(~from_cache.fill_null(value=False))
@@ -295,13 +287,16 @@ def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int, earli
         "digest": fingerprint([found.pairs.select("text1", "text2").rows(), found.pairs["said"].to_list()]),
         "prices_as_of": prices_as_of,
     }
-    calibrations = calibrations_of(main, _labels_of(found), _LEVEL)
+    chosen = pl.when(pl.col("said") == 1).then("ID1").when(pl.col("said") == 0).then("ID2")
+    kind = pl.when(pl.col("said") == 0.5).then(pl.lit("tie")).otherwise(pl.lit("win"))
+    people = found.pairs.select("ID1", "ID2", "said").drop_nulls("said").with_columns(better_id=chosen, outcome=kind)
+    calibrations = calibrations_of(main, people if people.height else None, LEVEL)
     if about["n_labelled"]:
         about["answers"] = labelled_answers(found, results)
     if calibrations:
         about["calibration"] = [calibration.to_dict() for calibration in calibrations]
-    measures = measures_of(found, results, len(failed), costs, bias, _LEVEL)
-    card = JudgeCard(JudgeIdentity.of(asked.condition, found.kind, found.criterion), measures, about, _LEVEL)
+    measures = measures_of(found, results, len(failed), costs, bias)
+    card = JudgeCard(JudgeIdentity.of(asked.condition, found.kind, found.criterion), measures, about, LEVEL)
     return JudgeCheck(
         judge_id=asked.condition.judge_id,
         n_items=found.n_items,
@@ -342,14 +337,6 @@ def _spread(results: pl.DataFrame, answer: Answer, seed: int) -> tuple[float | N
 
 def _median(draws: Any) -> float | None:
     return None if draws is None else float(np.median(draws))
-
-
-def _labels_of(found: CheckPairs) -> pl.DataFrame | None:
-    """What people said, as comparisons; None where nothing was."""
-    people = found.pairs.select(pl.col("ID1", "ID2").cast(pl.String), "said").drop_nulls("said")
-    chosen = pl.when(pl.col("said") == 1).then("ID1").when(pl.col("said") == 0).then("ID2")
-    kind = pl.when(pl.col("said") == 0.5).then(pl.lit("tie")).otherwise(pl.lit("win"))
-    return people.with_columns(better_id=chosen, outcome=kind) if people.height else None
 
 
 def _mean(values: pl.Series) -> float | None:
@@ -395,20 +382,20 @@ class CheckPairs:
         """By the pair's place, the name of the question in the given order."""
         return self.pairs["pair_uid"].to_list()
 
-    def ask(self, n_repeats: int, n_distractors: int, seed: int) -> None:
+    def ask(self, n_probes: int, seed: int) -> None:
         """Make every question of a check.
 
         Args:
-            n_repeats: how many pairs are asked a second time.
-            n_distractors: how many texts are compared with themselves and nonsense.
+            n_probes: how many pairs are asked a second time, and how many texts are compared with themselves and
+                nonsense.
             seed: of the nonsense.
         """
         pairs = self.pairs.drop("said", "first_variant")
         backward = _reversed(pairs)
         if self.kind == "texts":
             backward = _named(backward)
-        second = pairs.head(n_repeats).with_columns(pl.col("pair_uid").str.strip_suffix("#1") + "#2")
-        padded = _padded(pairs, n_distractors, seed)
+        second = pairs.head(n_probes).with_columns(pl.col("pair_uid").str.strip_suffix("#1") + "#2")
+        padded = _padded(pairs, n_probes, seed)
         turned = _reversed(padded)
         self.backward = backward["pair_uid"].to_list()
         self.again = dict(enumerate(second["pair_uid"]))
@@ -423,7 +410,7 @@ def _reversed(pairs: pl.DataFrame) -> pl.DataFrame:
 
 def _named(pairs: pl.DataFrame) -> pl.DataFrame:
     """Pairs under the names that they would have anyway, so that what was asked before is found."""
-    sides = pairs.select("ID1", "ID2").cast(pl.String).iter_rows()
+    sides = pairs.select("ID1", "ID2").iter_rows()
     return pairs.with_columns(pl.Series("pair_uid", [f"{ordered_key(*ids)}#1" for ids in sides], dtype=pl.String))
 
 
@@ -435,11 +422,12 @@ def _pairs_of_texts(
         pairs = randomize_pair_order(some_pairs(samples, n_pairs or _PAIRS, seed), seed=seed)
         unlabelled = _named(pairs).with_columns(said=pl.lit(None, pl.Float64), first_variant=pl.lit(None, pl.String))
         return CheckPairs("texts", unlabelled, 0, samples.height)
-    read = read_comparisons(labels, key=key).table.with_columns(pl.col("ID1", "ID2", "better_id").cast(pl.String))
-    texts = samples.with_columns(pl.col("ID").cast(pl.String))
-    is_tie = pl.col("outcome") == "tie" if "outcome" in read.columns else pl.lit(False)
-    are_known = pl.all_horizontal(pl.col("ID1", "ID2").is_in(texts["ID"].to_list()))
-    usable = read.filter(are_known, pl.col("ID1") != pl.col("ID2"), is_tie | pl.col("better_id").is_not_null())
+    read = read_comparisons(labels, key=key).table
+    is_answer = pl.col("better_id").is_not_null()
+    if "outcome" in read.columns:
+        is_answer |= pl.col("outcome") == "tie"
+    are_known = pl.all_horizontal(pl.col("ID1", "ID2").is_in(samples["ID"].to_list()))
+    usable = read.filter(are_known, pl.col("ID1") != pl.col("ID2"), is_answer)
     if not usable.height:
         raise InputError("labels: none of them is of two of these texts; check that both use the same ids")
     if usable.height < read.height:
@@ -449,8 +437,7 @@ def _pairs_of_texts(
     said = sides.group_by("low", "high").agg(said=(votes.sign() + 1) / 2).sort("low", "high")
     pairs = said[generator(seed).permutation(said.height)[:n_pairs]].with_columns(ID1="low", ID2="high")
     for side in "12":
-        renamed = texts.rename({name: f"{name}{side}" for name in texts.columns})
-        pairs = pairs.join(renamed, on=f"ID{side}", maintain_order="left")
+        pairs = pairs.join(samples.select(pl.all().name.suffix(side)), on=f"ID{side}", maintain_order="left")
     pairs = randomize_pair_order(pairs.select(*PAIRS, pl.exclude(*PAIRS)), seed=seed)
     first_wins = pl.when(pl.col("ID1") == pl.col("low")).then("said").otherwise(1 - pl.col("said"))
     who = [name for name in ("labeller", "judge_id", "judge", "rater") if name in usable.columns]
@@ -549,7 +536,7 @@ def _padded(pairs: pl.DataFrame, count: int, seed: int) -> pl.DataFrame:
     chosen = pairs.unique("ID1", keep="first", maintain_order=True).head(count)
     own = [name.removesuffix("1") for name in pairs.columns if name.endswith("1") and f"{name[:-1]}2" in pairs.columns]
     texts = [f"{text}\n\n{nonsense(text, seed)}" for text in chosen["text1"]]
-    ids = [f"{name} + nonsense" for name in chosen["ID1"].cast(pl.String)]
+    ids = [f"{name} + nonsense" for name in chosen["ID1"]]
     same = chosen.with_columns(pl.col(f"{name}1").alias(f"{name}2") for name in own)
     return same.with_columns(
         pl.Series("ID2", ids, dtype=pl.String),

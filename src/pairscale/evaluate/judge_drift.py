@@ -6,12 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from pairscale.checks.card import JudgeCard, read_judge_card
 from pairscale.core.errors import InputError
 from pairscale.core.notices import plural
-from pairscale.evaluate.inference.score import careful_limits
+from pairscale.evaluate.inference.score import score_interval
 
 __all__ = ["JudgeChange", "card_with_answers", "compared", "require_same_labels"]
 
@@ -107,25 +105,24 @@ def compared(card: JudgeCard, earlier: JudgeCard) -> JudgeChange:
     answered = [pair for pair in pairs if now[pair][1] is not None and before[pair][1] is not None]
     if not answered:
         raise InputError("no pair that people decided was answered by both judges", argument="since")
-    agrees = np.array([now[pair][1] == now[pair][0] for pair in answered])
-    agreed = np.array([before[pair][1] == before[pair][0] for pair in answered])
+    agrees = {pair for pair in answered if now[pair][1] == now[pair][0]}
+    agreed = {pair for pair in answered if before[pair][1] == before[pair][0]}
     n = len(answered)
-    gained = int((agrees & ~agreed).sum())
-    lost = int((agreed & ~agrees).sum())
+    gained = len(agrees - agreed)
+    lost = len(agreed - agrees)
     # A pair scores 1 for the new judge, 0 for the earlier one, and one half where they are equal.
-    rate = np.array([0.5 + (gained - lost) / (2 * n)])
-    equal = np.array([1 - (gained + lost) / n])
-    lower, upper = careful_limits(rate, equal, np.array([float(n)]), card.level)
+    equal = 1 - (gained + lost) / n
+    lower, upper = score_interval(0.5 + (gained - lost) / (2 * n), equal, n, card.level, careful=True)
     return JudgeChange(
         judge=card.judge.judge_id,
         earlier=earlier.judge.judge_id,
         n=n,
-        agreement=float(agrees.mean()),
-        agreement_earlier=float(agreed.mean()),
+        agreement=len(agrees) / n,
+        agreement_earlier=len(agreed) / n,
         gained=gained,
         lost=lost,
         difference=(gained - lost) / n,
-        lower=2 * float(lower[0]) - 1,
-        upper=2 * float(upper[0]) - 1,
+        lower=2 * lower - 1,
+        upper=2 * upper - 1,
         level=card.level,
     )

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 _NO_LABELS = "no labels of people were given"
 _NAMES = {1.0: "1", 0.0: "2", 0.5: "tie"}
+_TURNED = {"1": "2", "2": "1"}
+LEVEL = 0.95
+"""Of all intervals of a judge card."""
 _KAPPA = pl.col("statistic") == "cohen_kappa"
 
 
@@ -35,7 +38,6 @@ def measures_of(
     failed: int,
     costs: Sequence[float],
     bias: PositionalBias | None,
-    level: float,
 ) -> dict[str, Measure]:
     """The figures of a judge card.
 
@@ -45,20 +47,19 @@ def measures_of(
         failed: questions without an answer.
         costs: what questions cost, where the judge says.
         bias: what the two orders say of the position.
-        level: of the intervals.
     """
     said = _answers(results)
     merged = _both_orders(found, said)
     asked = len(said) + failed
     return {
-        **_with_people(found, merged, level),
+        **_with_people(found, merged),
         "correlation": _correlation(found, results),
         **_position(bias),
-        **_length(found, merged, level),
-        "repeatability": _repeatability(found, said, level),
-        "distractor": _distractor(found, said, level),
-        "validity": _share(len(said), asked, level, "nothing was asked", valid=len(said), asked=asked),
-        "cost": _cost(costs, level),
+        **_length(found, merged),
+        "repeatability": _repeatability(found, said),
+        "distractor": _distractor(found, said),
+        "validity": _share(len(said), asked, "nothing was asked", valid=len(said), asked=asked),
+        "cost": _cost(costs),
     }
 
 
@@ -68,20 +69,19 @@ def labelled_answers(found: CheckPairs, results: pl.DataFrame | None = None) -> 
     Which text of a pair is the first follows from the digests alone, so that another check of the same labels can be
     compared. Before the judge was asked, there are no results.
     """
-    turned = {"1": "2", "2": "1"}
-    sides = found.pairs.select("ID1", "text1", "ID2", "text2").iter_rows()
     merged = _both_orders(found, {} if results is None else _answers(results))
+    labelled = found.pairs.select("ID1", "text1", "ID2", "text2", "said").rows()
     answers: dict[str, tuple[str, str | None]] = {}
-    for (id1, text1, id2, text2), label, answer in zip(sides, found.pairs["said"], merged, strict=True):
+    for (id1, text1, id2, text2, label), winner in zip(labelled, merged, strict=True):
         if label is None:
             continue
         people = _NAMES[label]
-        first = text_hash(f"{id1}\n{text1}")[:16]
-        second = text_hash(f"{id2}\n{text2}")[:16]
-        if first < second:
-            answers[first + second] = people, answer
-        else:
-            answers[second + first] = turned.get(people, people), turned.get(str(answer), answer)
+        answer = winner
+        digests = [text_hash(f"{id1}\n{text1}")[:16], text_hash(f"{id2}\n{text2}")[:16]]
+        if digests != sorted(digests):
+            people = _TURNED.get(people, people)
+            answer = _TURNED.get(str(answer), answer)
+        answers["".join(sorted(digests))] = people, answer
     return answers
 
 
@@ -109,22 +109,22 @@ def _merged(forward: _Said | None, backward: _Said | None) -> str | None:
     return str(winner) if kind is Outcome.WIN else str(kind)
 
 
-def _share(part: int, n: int, level: float, why: str, **counts: int) -> Measure:
+def _share(part: int, n: int, why: str, **counts: int) -> Measure:
     if not n:
         return Measure.missing(why, **counts)
-    return Measure(n, part / n, *wilson(part, n, level), "wilson", counts)
+    return Measure(n, part / n, *wilson(part, n, LEVEL), "wilson", counts)
 
 
-def _difference(more: int, less: int, n: int, level: float, why: str, **counts: int) -> Measure:
+def _difference(more: int, less: int, n: int, why: str, **counts: int) -> Measure:
     """A share minus another share of the same pairs, by the score interval for paired shares."""
     if not n:
         return Measure.missing(why, **counts)
     value = (more - less) / n
-    ends = score_interval((1 + value) / 2, (n - more - less) / n, n, level)
+    ends = score_interval((1 + value) / 2, (n - more - less) / n, n, LEVEL)
     return Measure(n, value, 2 * ends[0] - 1, 2 * ends[1] - 1, "score", counts)
 
 
-def _with_people(found: CheckPairs, merged: Sequence[str | None], level: float) -> dict[str, Measure]:
+def _with_people(found: CheckPairs, merged: Sequence[str | None]) -> dict[str, Measure]:
     labelled = [
         (_NAMES[said], choice, variant)
         for (said, variant), choice in zip(found.pairs.select("said", "first_variant").rows(), merged, strict=True)
@@ -146,22 +146,22 @@ def _with_people(found: CheckPairs, merged: Sequence[str | None], level: float) 
     }
     nothing = "no pair was decided by people and answered by the judge"
     return {
-        "agreement": _share(agreed, agreed + reversed_, level, nothing, **counts),
-        "kappa": _kappa([row for row in answered if row[1] != "flip"], level),
-        "net_agreement": _difference(agreed, reversed_, len(decided), level, nothing, **counts),
+        "agreement": _share(agreed, agreed + reversed_, nothing, **counts),
+        "kappa": _kappa([row for row in answered if row[1] != "flip"]),
+        "net_agreement": _difference(agreed, reversed_, len(decided), nothing, **counts),
     }
 
 
-def _kappa(answered: Sequence[tuple[str, str, str | None]], level: float) -> Measure:
+def _kappa(answered: Sequence[tuple[str, str, str | None]]) -> Measure:
     """By variant where there are variants, else by the place in a random order."""
     if not answered:
         return Measure.missing("no labelled pair was answered with a winner or a tie")
     people, judge = [], []
     for person, choice, first in answered:
-        names = {"1": "b", "2": "a"} if first == "b" else {"1": "a", "2": "b"}
-        people.append(names.get(person, person))
-        judge.append(names.get(choice, choice))
-    row = agreement(two_raters(judge, people), level=level, seed=1).table.row(by_predicate=_KAPPA, named=True)
+        of_variants = _TURNED if first == "b" else {}
+        people.append(of_variants.get(person, person))
+        judge.append(of_variants.get(choice, choice))
+    row = agreement(two_raters(judge, people), level=LEVEL, seed=1).table.row(by_predicate=_KAPPA, named=True)
     if row["estimate"] is None:
         return Measure.missing("kappa is not defined where one of them always says the same")
     return Measure(len(answered), float(row["estimate"]), _finite(row["lower"]), _finite(row["upper"]), row["interval"])
@@ -173,7 +173,7 @@ def _correlation(found: CheckPairs, results: pl.DataFrame) -> Measure:
         return Measure.missing(_NO_LABELS if found.kind == "texts" else "answers to tasks have no scale in common")
     answers = results.filter(
         pl.col("custom_id").is_in([*found.forward, *found.backward]), pl.col("better_id").is_not_null()
-    ).with_columns(pl.col("ID1", "ID2", "better_id").cast(pl.String))
+    )
     texts = [*answers["ID1"], *answers["ID2"]]
     people = found.people.filter(pl.all_horizontal(pl.col("ID1", "ID2").is_in(texts)))
     if people.height < FEWEST_LABELS:
@@ -200,13 +200,13 @@ def _position(bias: PositionalBias | None) -> dict[str, Measure]:
     if bias.effect is not None:
         in_logits = Measure(n, bias.effect.b, bias.effect.lower, bias.effect.upper, "robust")
     return {
-        "consistency": _share(same, n, bias.level, why, consistent=same, pairs=n),
-        "first_place": _share(round(row["prop_pos1"] * 2 * n), 2 * n, bias.level, why),
+        "consistency": _share(same, n, why, consistent=same, pairs=n),
+        "first_place": _share(round(row["prop_pos1"] * 2 * n), 2 * n, why),
         "position_effect": in_logits,
     }
 
 
-def _length(found: CheckPairs, merged: Sequence[str | None], level: float) -> dict[str, Measure]:
+def _length(found: CheckPairs, merged: Sequence[str | None]) -> dict[str, Measure]:
     none = "no pair of unequal length was decided"
     pairs = found.pairs.select("text1", "text2", "said").rows()
     judge: list[bool] = []  # whether it chose the longer text
@@ -218,40 +218,40 @@ def _length(found: CheckPairs, merged: Sequence[str | None], level: float) -> di
         judge.append((choice == "1") == first_is_longer)
         if said in {0.0, 1.0}:
             both.append((judge[-1], (said == 1.0) == first_is_longer))
-    longer = _share(sum(judge), len(judge), level, none)
+    longer = _share(sum(judge), len(judge), none)
     if not found.pairs["said"].count():
         return {"longer": longer, "longer_excess": Measure.missing(_NO_LABELS)}
     counts = {"judge": sum(chosen for chosen, _ in both), "people": sum(chosen for _, chosen in both)}
     more = both.count((True, False))
     less = both.count((False, True))
-    return {"longer": longer, "longer_excess": _difference(more, less, len(both), level, f"{none} by both", **counts)}
+    return {"longer": longer, "longer_excess": _difference(more, less, len(both), f"{none} by both", **counts)}
 
 
-def _repeatability(found: CheckPairs, said: Mapping[str, _Said], level: float) -> Measure:
+def _repeatability(found: CheckPairs, said: Mapping[str, _Said]) -> Measure:
     if not found.again:
-        return Measure.missing("no question was asked twice (n_repeats)")
+        return Measure.missing(_NO_LABELS)
     both = [(said.get(found.forward[at]), said.get(name)) for at, name in found.again.items()]
     known = [(one, two) for one, two in both if one is not None and two is not None]
     same = sum(one == two for one, two in known)
-    return _share(same, len(known), level, "no repeated question was answered twice", same=same, asked=len(both))
+    return _share(same, len(known), "no repeated question was answered twice", same=same, asked=len(both))
 
 
-def _distractor(found: CheckPairs, said: Mapping[str, _Said], level: float) -> Measure:
+def _distractor(found: CheckPairs, said: Mapping[str, _Said]) -> Measure:
     if not found.padded:
-        return Measure.missing("no text was shown with nonsense appended (n_distractors)")
+        return Measure.missing(_NO_LABELS)
     merged = [_merged(said.get(one), said.get(two)) for one, two in found.padded]
     known = [one for one in merged if one is not None]
     counts = {"padded": known.count("2"), "as_it_was": known.count("1")}
     counts["undecided"] = len(known) - sum(counts.values())
-    return _share(counts["padded"], len(known), level, "no such question was answered in both orders", **counts)
+    return _share(counts["padded"], len(known), "no such question was answered in both orders", **counts)
 
 
-def _cost(costs: Sequence[float], level: float) -> Measure:
+def _cost(costs: Sequence[float]) -> Measure:
     if not costs:
         return Measure.missing("the judge does not say what its answers cost")
     values = np.asarray(costs, dtype=np.float64)
     mean, n = float(values.mean()), len(values)
     if n < 2:
         return Measure(n, mean)
-    half = student_quantile(level, n - 1) * float(values.std(ddof=1)) / math.sqrt(n)
+    half = student_quantile(LEVEL, n - 1) * float(values.std(ddof=1)) / math.sqrt(n)
     return Measure(n, mean, max(0.0, mean - half), mean + half, "t")

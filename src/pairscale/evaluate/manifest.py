@@ -14,9 +14,10 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import read_rows, replacing
 from pairscale.core.notices import plural
-from pairscale.core.options import checked, require_path, require_seed, require_suffix, require_text
+from pairscale.core.options import checked, require_path, require_seed, require_suffix
 from pairscale.core.tables import listed
 from pairscale.evaluate.inference.failures import failed_sides
+from pairscale.evaluate.judge import criteria_of
 from pairscale.evaluate.labels import answers_digest, case_name, labelled_answers
 from pairscale.evaluate.run import paired
 from pairscale.evaluate.tasks import SuiteLike, TraceSource, Unmatched
@@ -93,9 +94,7 @@ async def export_pairwise_cases(
         >>> export_pairwise_cases(old, new, criteria="more certain", out="cases.jsonl", seed=1)
         <ExportedCases: 2 cases in cases.jsonl>
     """
-    wanted = [criteria] if isinstance(criteria, str) else list(criteria)
-    for criterion in wanted:
-        require_text(criterion, "criteria")
+    wanted = criteria_of(criteria, "criteria")
     target = require_path(out, "out")
     require_suffix(target, "the manifest", (".jsonl", ".ndjson"))
     before = _exported(target)

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from pairscale.core.display import PlotMixin, ReportMixin
-from pairscale.core.errors import InputError, UnknownNameError
+from pairscale.core.errors import InputError
 from pairscale.core.options import ProgressMode, checked, require_int
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import listed
@@ -32,11 +32,8 @@ from pairscale.store.marks import VARIANTS
 from pairscale.store.runfile import RunFile
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from pairscale.core.arrays import Floats
     from pairscale.models.bradley_terry import BTFit
-
-    Floats: TypeAlias = NDArray[np.float64]
 
 KINDS = ("wins", "losses", "ties", "flips", "abstentions", "errors")
 """How the cases of a variant come out."""
@@ -115,8 +112,6 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
             UnknownNameError: when no comparator has that key.
             InputError: when no case was answered.
         """
-        if key is not None and key not in self.keys:
-            raise UnknownNameError(f"no comparator has the key {key!r}; there are {listed(self.keys)}")
         key = key or self.keys[0]
         if key not in self._fits:
             self._fits[key] = fit_variants(self.results.values(), key, self.variants, self.seed)

@@ -22,7 +22,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, require_choice, require_int, require_seed
 from pairscale.core.provenance import Provenance, fingerprint, utc_now
 from pairscale.core.tables import listed
-from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome, as_outcome
+from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome, as_outcome, item_name
 from pairscale.evaluate.formats.reading import recorded
 from pairscale.evaluate.inference.failures import (
     Failures,
@@ -34,7 +34,7 @@ from pairscale.evaluate.inference.failures import (
 )
 from pairscale.evaluate.inference.gate import GateRule, RunningVerdict
 from pairscale.evaluate.inference.sequence import RunningSequence
-from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, counted_score, figures_of, flips_of, measures_of
+from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, counted_score, figures_of, flips_of
 from pairscale.evaluate.store import Compared, EvaluationStore
 from pairscale.evaluate.tasks import (
     Match,
@@ -277,14 +277,11 @@ class PairwiseRun:
         self.answered = 0
         self.stopped: str | None = None
         self.jobs: Sequence[CaseJob] = ()
-        self.done_cases: dict[int, list[PairwiseCase]] = {}
-        self.traces: dict[int, tuple[Trace, Trace]] = {}
+        self._done: dict[int, tuple[list[PairwiseCase], list[Trace]]] = {}
         self._compared: dict[tuple[str, int], Compared] = {}
         self._places: deque[tuple[int, int]] = deque()
         self._looks: list[Look] = []
         self._questions: deque[Question] = deque()
-        self._answers: dict[int, asyncio.Future[Recorded]] = {}
-        self._n_questions = 0
         self._raised: set[str] = set()  # comparators that have raised an exception
         self._open: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
@@ -451,19 +448,17 @@ class PairwiseRun:
     def _result(self, couple: Couple, **about: Any) -> PairwiseRunResult:
         """The result of the cases of two variants."""
         numbers = [number for number in self.order if self.jobs[number].names == couple]
-        done = [number for number in numbers if number in self.done_cases]
+        done = [self._done[number] for number in numbers if number in self._done]
         return PairwiseRunResult(
-            cases=tuple(case for number in done for case in self.done_cases[number]),
+            cases=tuple(case for cases, _ in done for case in cases),
             keys=self.keys,
             variant_a=couple[0],
             variant_b=couple[1],
-            unasked=tuple(dict.fromkeys(self.jobs[at].task_id for at in numbers if at not in self.done_cases)),
+            unasked=tuple(dict.fromkeys(self.jobs[at].task_id for at in numbers if at not in self._done)),
             stopped=self.stopped,
             sequential=self.stop_rule is not None,
             failures=self.failures,
-            variants=tuple(
-                figures_of(side, (self.traces[number][place] for number in done)) for place, side in enumerate("ab")
-            ),
+            variants=tuple(figures_of(side, (traces[at] for _, traces in done)) for at, side in enumerate("ab")),
             **about,
         )
 
@@ -487,8 +482,8 @@ class PairwiseRun:
 
     def done(self, question: Question, recorded: Recorded | None) -> LogRows:
         """Hand an outcome to the case that asked."""
-        answer = self._answers.pop(question.key, None)
-        if answer is not None and not answer.done():
+        answer: asyncio.Future[Recorded] = question.key
+        if not answer.done():
             if recorded is None:
                 answer.set_exception(_GivenUp())
             else:
@@ -524,19 +519,16 @@ class PairwiseRun:
             verdict = self.store.verdict(judge, uid)
             if verdict is not None:
                 return verdict
-            self._n_questions += 1
-            question = self.store.question(judge, pair, uid, retries, key=self._n_questions)
             answer: asyncio.Future[Recorded] = asyncio.get_running_loop().create_future()
-            self._answers[self._n_questions] = answer
-            self._questions.append(question)
+            self._questions.append(self.store.question(judge, pair, uid, retries, answer))
             self._wake()
             return (await answer).verdict
 
     # Cases
 
     async def _case(self, place: int, number: int) -> None:
-        cases, self.traces[number] = await self._compare(self.jobs[number])
-        self.done_cases[number] = cases
+        cases, traces = await self._compare(self.jobs[number])
+        self._done[number] = (cases, traces)
         failed = any(not case.outcome.is_answer for case in cases)
         self._bar.count(failed=failed, cost=sum(case.cost or 0.0 for case in cases))
         if self.on_case is not None:
@@ -549,30 +541,31 @@ class PairwiseRun:
             if rule.stops(self._looks, self.failures):
                 self.stopped = self.stopped or "decided"
 
-    async def _compare(self, job: CaseJob) -> tuple[list[PairwiseCase], tuple[Trace, Trace]]:
+    async def _compare(self, job: CaseJob) -> tuple[list[PairwiseCase], list[Trace]]:
+        """The cases of two answers, one per comparator, and the answers."""
         task, *traces = await job.load()
         failed = failed_sides(traces[0].failure, traces[1].failure)
-        why = "; ".join(
-            f"{name} failed: {trace.failure}"
-            for name, trace in zip(job.names, traces, strict=True)
-            if trace.failure is not None
-        )
-        length_a, length_b = (len(trace.output) if trace.failure is None else None for trace in traces)
-        if self.store.is_kept:
-            names = [
-                None if trace.failure is not None else self.store.add_text(task.task_id, trace.output)
-                for trace in traces
-            ]
-            self._compared[job.task_id, job.repeat] = Compared(task.input, names[0], names[1])
+        why = []
+        lengths: list[int | None] = []
+        texts: list[str | None] = []
+        for name, trace in zip(job.names, traces, strict=True):
+            if trace.failure is None:
+                lengths.append(len(trace.output))
+                texts.append(self.store.add_text(item_name(task.task_id, trace.output), task.task_id, trace.output))
+            else:
+                why.append(f"{name} failed: {trace.failure}")
+                lengths.append(None)
+                texts.append(None)
+        self._compared[job.task_id, job.repeat] = Compared(task.input, *texts)
         cases = []
         for comparator in self.comparators:
             if failed is None or self.failures == "shown":
                 outcome = await self._outcome(comparator, job, task, *map(_shown, traces))
-                reasoning = f"{why}; {outcome.reasoning}" if failed else outcome.reasoning
+                reasoning = "; ".join([*why, outcome.reasoning])
             else:
                 kind, winner = count_failure(failed, Outcome.ERROR, None, self.failures)
                 outcome = PairwiseOutcome(winner, outcome=kind)  # type: ignore[arg-type]
-                reasoning = why
+                reasoning = "; ".join(why)
             case = PairwiseCase(
                 job.task_id,
                 comparator.key,
@@ -583,15 +576,13 @@ class PairwiseRun:
                 outcome.cost,
                 job.repeat,
                 task.tags,
-                length_a,
-                length_b,
-                measures_of(traces[0]),
-                measures_of(traces[1]),
-                failed,
-                outcome.preference,
+                length_a=lengths[0],
+                length_b=lengths[1],
+                failed=failed,
+                preference=outcome.preference,
             )
             cases.append(case)
-        return cases, (traces[0], traces[1])
+        return cases, traces
 
     async def _outcome(
         self, comparator: PairwiseComparator, job: CaseJob, task: Task, trace_a: Trace, trace_b: Trace

@@ -24,7 +24,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import checked
 from pairscale.core.provenance import text_hash, utc_now
 from pairscale.core.tables import listed
-from pairscale.evaluate.comparators import PairwiseOutcome, item_name
+from pairscale.evaluate.comparators import PairwiseOutcome
 from pairscale.evaluate.result import PairwiseRunResult
 from pairscale.evaluate.tasks import InMemoryTraceSource, Suite, Task, Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
@@ -140,23 +140,17 @@ class EvaluationStore:
 
     async def add_answer(self, variant: str, name: str, task: Task, repeat: int, trace: Trace) -> None:
         """Write an answer, and wait until it is on the disk."""
-        rows: list[tuple[str, Mapping[str, Any]]] = []
         digest = task.digest
         if digest not in self._tasks:
             self._tasks.add(digest)
-            rows.append((TASKS, {"task": digest, **task.to_dict()}))
+            self._log(TASKS, {"task": digest, **task.to_dict()})
         row = {"variant": variant, "name": name, "task": digest, "task_id": task.task_id, "repeat": repeat}
-        rows.append((ANSWERS, {**row, "trace": trace.to_dict(), "at": utc_now()}))
-        await self._writer.write(Entry(rows=rows))
+        await self._writer.write(Entry(rows=[(ANSWERS, {**row, "trace": trace.to_dict(), "at": utc_now()})]))
         self._answers[variant, digest, repeat] = trace
         self._answered.add((variant, digest, repeat))
 
-    def add_text(self, task_id: str, text: str) -> str:
-        """Write a text that is compared, under the name that judges know it by; returns that name."""
-        return self._add_item(item_name(task_id, text), task_id, text)
-
-    def _add_item(self, name: str, task_id: str, text: str) -> str:
-        """Write a text under its name, unless it is there; returns the name."""
+    def add_text(self, name: str, task_id: str, text: str) -> str:
+        """Write a text that is compared under the name that judges know it by, unless it is there; returns the name."""
         if name not in self._items:
             self._items.add(name)
             row = {"item_id": name, "text": text, "text_hash": text_hash(text), "columns": {"task_id": task_id}}
@@ -208,11 +202,11 @@ class EvaluationStore:
         """The answer that a judge has given to a question before."""
         return self._known(judge).answers.get(uid)
 
-    def question(self, judge: Judge, pair: JudgePair, uid: str, retries: int, key: int) -> Question:
-        """A question to a judge; its texts are written before it is asked."""
+    def question(self, judge: Judge, pair: JudgePair, uid: str, retries: int, key: object) -> Question:
+        """A question to a judge, known by ``key``; its texts are written before it is asked."""
         rows = self._known(judge)
         for item in (pair.first, pair.second):
-            self._add_item(item["ID"], item["task_id"], item["text"])
+            self.add_text(item["ID"], item["task_id"], item["text"])
         return Question(
             judge,
             judge.condition.condition_id,

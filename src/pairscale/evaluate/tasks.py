@@ -217,18 +217,16 @@ def _from_mapping(row: Mapping[str, Any], where: str) -> Task:
         tags = tags.split(";")
     if not all(isinstance(tag, str) for tag in tags):
         raise InputError(f"{where}: tags must be a list of texts, or one text with semicolons, not {tags!r:.60}")
-    task_id = id_of(rest.pop("task_id", None), where)
+    task_id = id_of(rest.pop("task_id", None))
     more = rest.pop("metadata", {})
     metadata = {**rest, **(more if isinstance(more, Mapping) else {"metadata": more})}
     return Task(inputs, task_id, reference, tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip())), metadata)
 
 
-def id_of(value: Any, where: str) -> str:
+def id_of(value: Any) -> str:
     """A name as text: 7 and 7.0 are ``7``; empty when there is none."""
-    if is_missing(value) or (isinstance(value, str) and not value.strip()):
+    if is_missing(value) or not str(value).strip():
         return ""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise InputError(f"{where}: task_id must be a text or a number, not {value!r:.60}")
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
@@ -656,10 +654,7 @@ def _tell_unusual(matches: Sequence[Match], names: tuple[str, str], *, strict: b
     both = [match for match in matches if match.a and match.b]
     uneven = [match.name for match in both if len(match.a) != len(match.b)]
     if uneven:
-        notice(
-            f"{plural(len(uneven), 'task is', 'tasks are')} duplicated on one side: {listed(uneven, _SHOWN)}; the "
-            "first answers are compared with each other, and those that are left have no partner"
-        )
+        notice(f"tasks with more answers on one side, of which the rest have no partner: {listed(uneven, _SHOWN)}")
     unknown = [match for match in both if match.task is None]
     different = [match.name for match in unknown if len(grouped([*match.a, *match.b], input_of_ref)) > 1]
     if not different:

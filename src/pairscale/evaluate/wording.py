@@ -7,13 +7,11 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from pairscale.core.notices import plural
 from pairscale.evaluate.inference.cases import task_means
 from pairscale.evaluate.inference.failures import WAY_WORDS, Failures, agreed_better, ways_to_count
 from pairscale.evaluate.inference.gate import tasks_to_fail
-from pairscale.evaluate.inference.score import careful_limits
+from pairscale.evaluate.inference.score import score_interval
 from pairscale.evaluate.inference.sequence import RunningSequence
 from pairscale.evaluate.inference.win_rate import few_graded
 
@@ -94,8 +92,7 @@ def deciding_rate(run: PairwiseRunResult, key: str, way: Failures | None = None,
     rate = run.win_rate(key, ties="excluded", failures=way, level=level)
     if rate.rate is None or rate.ci is None:
         return None
-    exact = careful_limits(np.array([rate.rate]), np.zeros(1), np.array([float(rate.n)]), level)
-    lower, upper = (float(end[0]) for end in exact)
+    lower, upper = score_interval(rate.rate, 0.0, rate.n, level, careful=True)
     is_chance = rate.tasks == rate.n and lower <= 0.5 <= upper and not rate.ci[0] <= 0.5 <= rate.ci[1]
     return replace(rate, ci=(lower, upper)) if is_chance else rate
 
@@ -189,19 +186,13 @@ def _advice(run: PairwiseRunResult, key: str, rate: WinRate | None, better: str 
         _look_at_failures(run, key): max(failures.values()) > _OFTEN * n,
         _RAISE_COST: run.stopped == "max_cost",
         _same_answers(run): are_identical(run, key),
-        "the judge goes by the order of the answers: name a better judge": goes_by_order(run, key),
+        "the judge goes by the order of the answers: name a better judge": 2 * run.flips(key) > run.win_rate(key).n,
         "there is nothing to compare: look at why no task has an answer of both": not asked,
         "the judge sees no difference: name a criterion that says more exactly what counts, or another judge": not n,
         "compare more tasks (about 200 are enough if the better one wins 60 %), or decide by cost": n < _ENOUGH,
         "the difference is small, if there is one: decide by cost and speed": True,
     }
     return next(words for words, holds in advice.items() if holds)
-
-
-def goes_by_order(run: PairwiseRunResult, key: str) -> bool:
-    """Whether most answers of the judge changed with the order of the answers."""
-    counts = run.counts(key)
-    return 2 * counts["flip"] > counts["win"] + counts["tie"] + counts["flip"]
 
 
 def are_identical(run: PairwiseRunResult, key: str) -> bool:
@@ -238,25 +229,20 @@ def asked_words(run: PairwiseRunResult) -> str:
     return f"{questions}, {plural(run.answered, 'answer')} by the variants" if run.answered else questions
 
 
-def variant_lines(run: PairwiseRunResult) -> list[str]:
-    """What the answers of each variant took, one line each."""
-    return [
-        f"{run.names[figures.side]}: " + ", ".join(f"{what} {value}" for what, value in figures.words().items())
-        for figures in run.variants
-    ]
-
-
 def summary_of(run: PairwiseRunResult) -> str:
     """All figures of a run on a few lines."""
     lines = [f"{run.variant_b} (B) against {run.variant_a} (A), {run.n_cases:,} cases, run {run.run_id}"]
     for key in run.keys:
         about_key = [str(run.win_rate(key)), run.verdict(key), *graded_words(run, key)]
         if run.control:
-            about_key += controlled_lines(run.controlled(key), run.variant_b)
+            about_key += controlled_lines(run.length_controlled(key), run.variant_b)
         lines += [f"{key}: {words}" for words in about_key]
     agreements = [(x, y, run.agreement(x, y)) for x, y in combinations(run.keys, 2)]
     lines += [f"{x} and {y} {agreement}" for x, y, agreement in agreements if agreement.n]
-    return "\n  ".join([*lines, *variant_lines(run)])
+    for figures in run.variants:
+        took = ", ".join(f"{what} {value}" for what, value in figures.words().items())
+        lines.append(f"{run.names[figures.side]}: {took}")
+    return "\n  ".join(lines)
 
 
 def graded_words(run: PairwiseRunResult, key: str) -> list[str]:
@@ -273,23 +259,22 @@ def graded_words(run: PairwiseRunResult, key: str) -> list[str]:
 
 
 def controlled_lines(controlled: ControlledRate, name: str) -> list[str]:
-    """A rate with styles taken out, and what to be careful with, in lines.
+    """The rate at equal length, and what to be careful with, in lines.
 
     Args:
         controlled: the rate.
         name: what B is called.
     """
     notes = [f"note: {notice}" for notice in controlled.notices]
-    if controlled.rate is None or not controlled.differing:
+    if controlled.rate is None:
         return notes
     ends = ""
     if controlled.ci is not None:
         lower, upper = controlled.ci
         ends = f" ({controlled.level * 100:g} % confidence interval {lower * 100:.0f} to {upper * 100:.0f} %)"
-    styles = f"at equal {', '.join(controlled.differing)}"
     near = f"nearly equal in {controlled.overlap:,} of {plural(controlled.n, 'case')}"
     rates = f"{name} wins {controlled.rate * 100:.0f} %{ends}, as it is {percent(controlled.raw_rate)}"
-    return [f"{styles}: {rates}; {near}", *notes]
+    return [f"at equal length: {rates}; {near}", *notes]
 
 
 # The verdict of a gate

@@ -121,7 +121,7 @@ class _Baselines:
 
     def find(self, sample_id: Any, given: str, epoch: int) -> Trace | None:
         """The baseline's output for a sample; None when it has none."""
-        found = self._by_id.get(id_key(id_of(sample_id, "the sample"))) or self._by_input.get(input_key(given))
+        found = self._by_id.get(id_key(id_of(sample_id))) or self._by_input.get(input_key(given))
         return found[(epoch - 1) % len(found)] if found else None
 
 
@@ -129,9 +129,7 @@ def _answers(baseline: _Baseline) -> Sequence[Answer]:
     if isinstance(baseline, str | os.PathLike):
         return of_variant(read_answers(baseline), None, str(baseline))
     if isinstance(baseline, Mapping):
-        return [
-            Answer(as_trace(given, f"sample {name!r}"), id_of(name, "the baseline")) for name, given in baseline.items()
-        ]
+        return [Answer(as_trace(given, f"sample {name!r}"), id_of(name)) for name, given in baseline.items()]
     dump = getattr(baseline, "model_dump", None)
     if dump is None or not hasattr(baseline, "samples"):
         raise InputError(
@@ -185,7 +183,7 @@ def _registered() -> Callable[..., Any]:
                     reason="scoring_failed", explanation=f"the baseline has no output for sample {state.sample_id!r}"
                 )
             now = Trace(state.output.completion or "", exception=state.output.error)
-            task = Task({"input": state.input_text}, id_of(state.sample_id, "the sample"), target.text or None)
+            task = Task({"input": state.input_text}, id_of(state.sample_id), target.text or None)
             outcome = await _outcome(comparator, task, before, now, way)
             more: dict[str, Any] = {
                 "outcome": str(outcome.outcome),

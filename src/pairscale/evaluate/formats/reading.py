@@ -144,12 +144,17 @@ def name_of(given: Any) -> str:
     return str(given) if isinstance(given, str | os.PathLike) else "the table"
 
 
+def holds_rows(given: Any) -> bool:
+    """Whether it is a file or a table, and no folder."""
+    return is_table(given) or (isinstance(given, str | os.PathLike) and not Path(given).is_dir())
+
+
 def recorded(given: Any) -> TraceSource | None:
     """Recorded answers as a source: a file, a folder, a table, or a mapping; None of anything else."""
-    if isinstance(given, str | os.PathLike) and Path(given).is_dir():
-        return DirectoryTraceSource(given)
-    if isinstance(given, str | os.PathLike) or is_table(given):
+    if holds_rows(given):
         return read_outputs(given)
+    if isinstance(given, str | os.PathLike):
+        return DirectoryTraceSource(given)
     if isinstance(given, Mapping):
         return InMemoryTraceSource(given)
     source: TraceSource = given
@@ -232,7 +237,7 @@ def read_answers(
         answers.append(_answer({**fields, **chosen}, f"{file}, row {number}"))
     if form is not None:
         failed = sum(answer.trace.failure is not None for answer in answers)
-        failures = f"; {failed:,} of them {'is a failure' if failed == 1 else 'are failures'}" if failed else ""
+        failures = f", {plural(failed, 'failure')} among them" if failed else ""
         notice(f"read {plural(len(answers), 'answer')} from {file}: {form.name}{failures}")
     return answers
 
@@ -251,7 +256,7 @@ def _read_as(form: Format, rows: Sequence[Row], path: str) -> list[Plain]:
 
 def _answer(fields: dict[str, Any], where: str) -> Answer:
     """An answer from a plain row."""
-    task_id = id_of(fields.pop("task_id", None), where)
+    task_id = id_of(fields.pop("task_id", None))
     variant = first_of(fields, *_VARIANTS)
     fields.pop("variant", None)
     output = fields.pop("output", None)
@@ -278,16 +283,13 @@ def _plain_row(row: Row, named: Mapping[str, str], where: str) -> dict[str, Any]
         if column is not None:
             plain[ours] = plain.pop(column)
     names = {*plain, *named}
+    advice = ""
     if "output" not in names:
-        raise InputError(
-            f"{where} has no 'output', the variant's answer; it has {listed(list(row), 20)}: name the column "
-            "(`output_col=`)"
-        )
-    if not {"task_id", "input"} & names:
-        raise InputError(
-            f"{where} has no task_id and no input, by which the answers of A and B are paired; it has "
-            f"{listed(list(row), 20)}: name the column (`id_col=` or `input_col=`)"
-        )
+        advice = "'output', the variant's answer: name its column (`output_col=`)"
+    elif not {"task_id", "input"} & names:
+        advice = "task_id and no input, by which answers are paired: name the column (`id_col=` or `input_col=`)"
+    if advice:
+        raise InputError(f"{where} has no {advice}; it has {listed(list(row), 20)}")
     return plain
 
 

@@ -240,10 +240,6 @@ Plain: TypeAlias = tuple[Row, dict[str, Any]]
 _IDS = ("task_id", "custom_id", "ID", "id", "question_id", "example_id", "sample_id")
 
 
-def _as_they_are(rows: Sequence[Row], path: str) -> Iterable[Row]:  # noqa: ARG001 - as all of them are called
-    return rows
-
-
 @dataclass(frozen=True, slots=True)
 class Format:
     """A format that is known by its shape.
@@ -252,19 +248,19 @@ class Format:
         name: what users call it.
         fits: whether a row has its shape.
         fields: by our name, the paths at which a row says it, the first of them before the others.
-        rows: makes one row for each answer of the rows of a file.
+        rows: makes one row for each answer of the rows of a file, where they are not that.
         is_table: whether its other columns are used as those of a table of the user's own.
     """
 
     name: str
     fits: Callable[[Row], bool]
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    rows: Callable[[Sequence[Row], str], Iterable[Row]] = _as_they_are
+    rows: Callable[[Sequence[Row], str], Iterable[Row]] | None = None
     is_table: bool = False
 
     def plain(self, rows: Sequence[Row], path: str) -> Iterator[Plain]:
         """The rows of a file as they stand there, each with the same as a plain row; a failure has no output."""
-        for row in self.rows(rows, path):
+        for row in self.rows(rows, path) if self.rows else rows:
             plain = dict(row) if self.is_table else {}
             plain |= {ours: first_of(row, *paths) for ours, paths in self.fields.items()}
             if error_of(plain["error"]) is not None:

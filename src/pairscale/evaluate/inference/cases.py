@@ -20,9 +20,7 @@ from pairscale.core.options import require_choice
 from pairscale.core.tables import Table, as_text, require_columns, require_ids, row_numbers, to_frame
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from pairscale.core.arrays import Floats
 
 Ties: TypeAlias = Literal["half", "excluded"]
 """What a tie and a flip are worth: half a win, or nothing, so that decided cases alone count."""

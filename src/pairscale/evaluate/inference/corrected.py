@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,9 +25,7 @@ from pairscale.evaluate.inference.cases import task_means
 from pairscale.evaluate.inference.score import NO_SPREAD, graded_limits, half_share, score_interval
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from pairscale.core.arrays import Floats
 
 _IMAGINED = 0.25  # of a task on which model and people disagree, each way
 _WORTHWHILE = 1.1  # times the labels that people gave: below, the model does not help
@@ -172,10 +170,14 @@ def correct(
         residual = combined @ moments @ combined * (n - 1) / (n - 2)
         variance = residual / n + weight**2 * rest.var() / len(rest)
         worth = float(n * alone / variance)
+    rate = mean
+    size = float(n)
     if worth < _WORTHWHILE * n:
-        return mean, 0.0, float(n), _limits(mean, people, float(n), level, graded=graded), worth
-    rate = float(np.clip(mean + weight * (rest.mean() - judged.mean()), 0, 1))
-    return rate, weight, worth, _limits(rate, people, worth, level, graded=graded), worth
+        weight = 0.0
+    else:
+        rate = float(np.clip(mean + weight * (rest.mean() - judged.mean()), 0, 1))
+        size = worth
+    return rate, weight, size, _limits(rate, people, size, level, graded=graded), worth
 
 
 def _limits(rate: float, people: Floats, size: float, level: float, *, graded: bool) -> tuple[float, float]:

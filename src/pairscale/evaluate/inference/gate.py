@@ -38,13 +38,11 @@ import numpy as np
 from pairscale.core.options import require_number
 from pairscale.evaluate.inference.cases import Scores
 from pairscale.evaluate.inference.failures import Failures
-from pairscale.evaluate.inference.score import careful_limits, rate_ends
+from pairscale.evaluate.inference.score import rate_ends, score_interval
 from pairscale.evaluate.inference.sequence import RunningScores, bound_between, capital_of_bets, portfolio
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from pairscale.core.arrays import Floats
 
 GateVerdict: TypeAlias = Literal["better", "equivalent", "not-worse", "worse", "inconclusive", "untested"]
 """What a gate says of B; ``untested`` where it could not have failed."""
@@ -142,14 +140,6 @@ def fails(verdict: GateVerdict, fail_if: Collection[FailIf]) -> bool:
     return verdict in fail_if or ("not-better" in fail_if and verdict != "better")
 
 
-def is_decided(verdict: GateVerdict, fail_if: Collection[FailIf]) -> bool:
-    """Whether further cases are not needed for what was asked.
-
-    Whether B is better stays open with ``not-worse``; every other question has its answer then.
-    """
-    return verdict != "inconclusive" and not (verdict == "not-worse" and "not-better" in fail_if)
-
-
 class RunningVerdict(RunningScores):
     """What the scores have shown so far. Look after every one, and stop when you like.
 
@@ -244,10 +234,16 @@ class GateRule:
         return verdict_of_ways({way: sequence.shown for way, sequence in look.sequences.items()}, asked)
 
     def decided(self, look: Looked, asked: Failures) -> bool:
-        """Whether this criterion needs no further cases."""
+        """Whether this criterion needs no further cases.
+
+        Whether B is better stays open with ``not-worse``; every other question has its answer then.
+        """
         verdict = self.verdict(look, asked)
-        waits = self.by_flips and verdict in EVEN and not (look.flips.shown.worse or look.flips.shown.better)
-        return is_decided(verdict, self.fail_if) and not waits
+        if verdict == "inconclusive" or (verdict == "not-worse" and "not-better" in self.fail_if):
+            return False
+        if self.by_flips and verdict in EVEN:
+            return look.flips.shown.worse or look.flips.shown.better
+        return True
 
     def stops(self, looks: Collection[Looked], asked: Failures) -> bool:
         """Whether the gate needs no further cases: a criterion fails for certain, or all are decided.
@@ -283,9 +279,7 @@ def fixed_bounds(scores: Scores, margin: float, level: float) -> tuple[float, fl
         return lower_bound(scores.means, counts, margin, level), upper_bound(scores.means, counts, margin, level)
     if scores.graded or scores.repeated:
         return rate_ends(scores, level if scores.repeated else both)
-    rate, halves = np.array([scores.means.mean()]), np.array([scores.halves])
-    lower, upper = careful_limits(rate, halves, np.array([float(scores.tasks)]), both)
-    return float(lower[0]), float(upper[0])
+    return score_interval(float(scores.means.mean()), scores.halves, scores.tasks, both, careful=True)
 
 
 def tasks_to_fail(margin: float, *, level: float = 0.95, fixed: bool = False) -> int:
@@ -334,8 +328,7 @@ def cases_to_decide(margin: float, *, level: float = 0.95, ties: float = 0.0, fi
         if mean <= 0.5 - margin:
             return False
         if fixed:
-            ends = careful_limits(np.array([mean]), np.array([ties]), np.array([float(n)]), two_sided(level))
-            return bool(ends[0][0] > 0.5 - margin)
+            return score_interval(mean, ties, n, two_sided(level), careful=True)[0] > 0.5 - margin
         counts = n * np.array([[1 - wins - ties, ties, wins]])
         capital = log_capital_above(0.5 - margin, margin, np.array([0.0, 0.5, 1.0]), counts)
         return bool(capital[0] >= -math.log(1 - level))

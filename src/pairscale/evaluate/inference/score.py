@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from pairscale.evaluate.inference.cases import Scores, normal_quantile
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats: TypeAlias = NDArray[np.float64]
+    from pairscale.core.arrays import Floats
 
 _HALVINGS = 50  # of an interval of at most 1: to 1e-15
 _NO_WIN = 1e-9
@@ -44,7 +44,9 @@ NO_SPREAD = 1e-12
 """Of scores that are equal, but for rounding."""
 
 
-def score_interval(rate: float, halves: float, size: float, level: float) -> tuple[float, float]:
+def score_interval(
+    rate: float, halves: float, size: float, level: float, *, careful: bool = False
+) -> tuple[float, float]:
     """The interval for a rate.
 
     Args:
@@ -52,8 +54,10 @@ def score_interval(rate: float, halves: float, size: float, level: float) -> tup
         halves: the share of scores that are ½.
         size: how many independent scores there are; need not be whole.
         level: of the interval.
+        careful: whether it also has to hold for few cases; see :func:`careful_limits`.
     """
-    lower, upper = score_limits(np.array([rate]), np.array([halves]), np.array([size]), level)
+    limits = careful_limits if careful else score_limits
+    lower, upper = limits(np.array([rate]), np.array([halves]), np.array([float(size)]), level)
     return float(lower[0]), float(upper[0])
 
 
@@ -148,14 +152,11 @@ def rate_ends(scores: Scores, level: float) -> tuple[float, float]:
         scores: of the cases, by task.
         level: of the interval.
     """
-    size = np.array([float(scores.tasks)])
-    rate = np.array([scores.means.mean()])
-    if scores.graded:
-        variance = np.array([scores.variance])
-        lower, upper = graded_limits(rate, variance, scores.tasks, size, level, np.array([scores.skewness]))
-    else:
-        limits = careful_limits if scores.repeated else score_limits
-        lower, upper = limits(rate, np.array([scores.halves]), size, level)
+    rate = float(scores.means.mean())
+    if not scores.graded:
+        return score_interval(rate, scores.halves, scores.tasks, level, careful=scores.repeated)
+    figures = np.array([[rate], [scores.variance], [scores.tasks], [scores.skewness]])
+    lower, upper = graded_limits(figures[0], figures[1], scores.tasks, figures[2], level, figures[3])
     return float(lower[0]), float(upper[0])
 
 

@@ -27,16 +27,14 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pairscale.core.options import require_level, require_probability
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats: TypeAlias = NDArray[np.float64]
+    from pairscale.core.arrays import Floats
 
 _HALVINGS = 30  # to 1e-9
 _EDGE = 1e-12
@@ -219,7 +217,3 @@ class RunningSequence(RunningScores):
 
     def _end(self, end: float) -> float:
         return _limit(*few_scores(*self.counted()), self.level, end) if self.n else end
-
-    def __repr__(self) -> str:
-        state = f"{self.better.upper()} is better" if self.better else "undecided"
-        return f"<RunningSequence of {self.n} scores: {self.mean:.3f}, {self.lower:.3f} to {self.upper:.3f}, {state}>"

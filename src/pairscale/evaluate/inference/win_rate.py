@@ -11,7 +11,7 @@ import polars as pl
 from pairscale.core.display import ReprMixin
 from pairscale.core.notices import plural
 from pairscale.core.options import require_choice, require_level
-from pairscale.core.tables import Table, as_text, require_columns
+from pairscale.core.tables import Table, require_columns
 from pairscale.evaluate.inference.cases import (
     USED,
     Ties,
@@ -184,12 +184,11 @@ _TABLE: dict[str, pl.DataType] = {
 }
 
 
-def slices(cases: Table, by: str = "tags", *, interval: Interval = "wilson", level: float = 0.95) -> pl.DataFrame:
+def slices(cases: Table, *, interval: Interval = "wilson", level: float = 0.95) -> pl.DataFrame:
     """B's win rate by tag. A case with several tags is in several slices.
 
     Args:
-        cases: ``task_id``, ``outcome``, ``winner``, ``preference`` where they are graded, and the column to slice by.
-        by: a column of lists (tags) or of single values.
+        cases: ``task_id``, ``outcome``, ``winner``, ``preference`` where they are graded, and ``tags``, lists of texts.
         interval: how intervals are made; see :func:`~pairscale.evaluate.inference.win_rate`.
         level: of the intervals.
 
@@ -203,13 +202,10 @@ def slices(cases: Table, by: str = "tags", *, interval: Interval = "wilson", lev
     """
     level = require_level(level)
     frame = read_cases(cases)
-    require_columns(frame, [by], "cases")
-    tagged = frame.with_columns(_slice=pl.col(by))
-    if isinstance(frame.schema[by], pl.List):
-        each_once = pl.col("_slice").list.unique(maintain_order=True)
-        tagged = tagged.with_columns(each_once).explode("_slice", empty_as_null=True)
-    tagged = tagged.with_columns(as_text(tagged["_slice"], "cases"))
-    parts = tagged.partition_by("_slice", maintain_order=True, as_dict=True)
+    require_columns(frame, ["tags"], "cases")
+    each_once = pl.col("tags").list.unique(maintain_order=True)
+    tagged = frame.with_columns(each_once).explode("tags", empty_as_null=True)
+    parts = tagged.partition_by("tags", maintain_order=True, as_dict=True)
     # Those with a rate share the chance of being wrong; a slice without a usable case has no interval to be wrong.
     count = sum(not used_cases(part, "half").is_empty() for part in parts.values())
     rows = []
