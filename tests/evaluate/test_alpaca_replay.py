@@ -9,7 +9,7 @@ from scipy.special import expit
 from scipy.stats import spearmanr
 from tests.strategies import GOLDEN
 
-from pairscale.evaluate.inference.control import LENGTH, Penalty, fit_penalised, length_controlled, scale_of
+from pairscale.evaluate.inference.control import LENGTH, Penalty, controlled_rate, fit_penalised, scales_of
 
 FAMILIES = ("gpt-3.5-turbo-1106", "claude-2", "alpaca-7b", "gpt4_gamed", "gemma", "falcon")
 ORDERED = [
@@ -32,7 +32,7 @@ def models():
 
 @pytest.fixture(scope="module")
 def found(models):
-    return {name: length_controlled(cases) for name, (cases, _) in models.items()}
+    return {name: controlled_rate(cases) for name, (cases, _) in models.items()}
 
 
 def of_published(models, column):
@@ -69,8 +69,8 @@ def test_where_few_answers_are_of_equal_length_it_says_so(found):
 def rates_with(models, penalty):
     rates = []
     for cases, _ in models.values():
-        a, b = (cases[name].to_numpy() for name in ("length_a", "length_b"))
-        fit = fit_penalised(np.tanh((b - a) / scale_of(a, b)), cases["preference"].to_numpy(), penalty)
+        a, b = (cases[name].cast(pl.Float64).to_numpy()[:, None] for name in ("length_a", "length_b"))
+        fit = fit_penalised(np.tanh((b - a) / scales_of(a, b)), cases["preference"].to_numpy(), (penalty,))
         rates.append(100 * expit(fit[0][0]))
     return np.array(rates)
 

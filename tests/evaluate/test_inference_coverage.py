@@ -14,7 +14,7 @@ from scipy.special import betaln, expit, logit
 from scipy.stats import binom, multinomial, norm
 
 from pairscale.evaluate.inference.cases import Scores
-from pairscale.evaluate.inference.control import LENGTH, fit_penalised, length_controlled, scale_of
+from pairscale.evaluate.inference.control import LENGTH, controlled_rate, fit_penalised, scales_of
 from pairscale.evaluate.inference.corrected import correct, corrected_win_rate
 from pairscale.evaluate.inference.score import rate_ends, score_limits
 from pairscale.evaluate.inference.sequence import portfolio
@@ -118,17 +118,17 @@ LENGTH_CELLS = list(product(KINDS, SIZES, EFFECTS))
 
 def drawn_lengths(rng, n, rate, effect, kind, longer=0.3):
     """Lengths and scores with a known effect of length; B's answers are longer, by ``longer`` doublings on average."""
-    a = np.exp(rng.normal(7, 0.6, n))
-    b = a * 2 ** rng.normal(longer, 0.6, n)
-    x = np.tanh((b - a) / scale_of(a, b))
-    chance = expit(logit(rate) + effect * x)
+    a = np.exp(rng.normal(7, 0.6, n))[:, None]
+    b = a * 2 ** rng.normal(longer, 0.6, (n, 1))
+    x = np.tanh((b - a) / scales_of(a, b))
+    chance = expit(logit(rate) + effect * x[:, 0])
     if kind == "graded":
         score = rng.beta(np.maximum(chance, 1e-6), np.maximum(1 - chance, 1e-6))
     else:
         ties = 0.6 * np.minimum(chance, 1 - chance) * (kind == "ties")
         drawn = rng.random(n)
         score = np.where(drawn < ties, 0.5, drawn < ties / 2 + chance)
-    return x, score, a, b
+    return x, score, a[:, 0], b[:, 0]
 
 
 def length_cases(score, a, b):
@@ -140,7 +140,7 @@ def length_covered(rng, runs, n, rate, effect, kind, longer=0.3):
     truth, covered = np.array([logit(rate), effect]), np.zeros(2, dtype=int)
     for _ in range(runs):
         x, score, *_ = drawn_lengths(rng, n, rate, effect, kind, longer)
-        fit = fit_penalised(x, score, LENGTH)
+        fit = fit_penalised(x, score, (LENGTH,))
         covered += np.abs(fit[0] - truth) <= norm.ppf(0.975) * fit[1]
     return covered
 
@@ -156,9 +156,10 @@ def test_the_rate_at_equal_length_is_covered():
 def test_the_interval_is_that_of_the_fit(kind):
     """The whole function beside what the simulations count."""
     x, *cases = drawn_lengths(np.random.default_rng([SEED, 5]), 40, 0.6, 1.0, kind)
-    fit, found = fit_penalised(x, cases[0], LENGTH), length_controlled(length_cases(*cases))
+    fit, found = fit_penalised(x, cases[0], (LENGTH,)), controlled_rate(length_cases(*cases))
     ends = fit[0][:, None] + np.outer(fit[1], [-1, 1]) * norm.ppf(0.975)
     assert found.ci == pytest.approx(expit(ends[0]))
+    assert found.effects[0].ci == pytest.approx(ends[1])
 
 
 @pytest.mark.validate

@@ -125,7 +125,7 @@ def _document(result: ps.PairwiseRunResult) -> Facts:
     figures: dict[str, Any] = {"verdicts": result.verdict, "counts": result.counts}
     figures["win_rates_decided"] = partial(result.win_rate, ties="excluded")
     if result.control:
-        figures["controlled"] = result.length_controlled
+        figures["controlled"] = result.controlled
     agreement = {f"{x} / {y}": result.agreement(x, y) for x, y in combinations(result.keys, 2)}
     return {**result.to_dict(), **_by_key(result.keys, figures), "agreement": agreement}
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pairscale.core.encodings import read_text
 from pairscale.core.errors import InputError
 from pairscale.core.notices import mention, notice, plural
-from pairscale.core.options import ProgressMode, checked, require_choice, require_list
+from pairscale.core.options import ProgressMode, checked
 from pairscale.evaluate.formats.reading import (
     holds_rows,
     is_table,
@@ -25,6 +25,7 @@ from pairscale.evaluate.formats.reading import (
     variants_of,
 )
 from pairscale.evaluate.human import human_labels, human_pairwise
+from pairscale.evaluate.inference.control import control_names
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.judge import criteria_of, model_settings, pairwise_judge, pairwise_panel
 from pairscale.evaluate.manifest import export_pairwise_cases
@@ -132,7 +133,8 @@ def ab(
             ``excluded``.
         stop_when: ``decided`` stops as soon as one is shown to be better, however often you look.
         seed: Seed of the order of tasks with ``stop_when``.
-        control: ``length`` for the win rate at equal length as well; see :meth:`PairwiseRunResult.length_controlled`.
+        control: Styles to control for: ``length``, ``markdown`` (or ``headers``, ``lists``, ``bold``), or a numeric
+            column of the answers; see :meth:`PairwiseRunResult.controlled`.
         judge_args: Settings of the judge.
         base_url: Address of the provider of the judge.
         manifest: With recorded answers: a ``.jsonl`` file to write the cases to as well, blinded, for labellers.
@@ -162,7 +164,6 @@ def ab(
     if (judge is None and labels is None) or (isinstance(judge, str) and judge == "lexical"):
         notice("the judge is lexical, a baseline that reads no criterion; name a better one with `judge=`")
     criteria = criteria_of(criterion)
-    styles = require_list([control] if isinstance(control, str) else control, "control", require_choice, ("length",))
     judges: list[Any] = list(judge) if isinstance(judge, list | tuple) else [judge]
     if judge is None:
         judges = ["lexical"] if labels is None else []
@@ -202,7 +203,7 @@ def ab(
         return run_sync(lambda: rank_variants(asking, tasks or (), several, variant_timeout, baseline), run=run)
     if is_ranking:
         return run_sync(lambda: rank_answers(asking, sources, tasks, baseline), run=run)
-    about: dict[str, Any] = {"control": tuple(styles)}
+    about: dict[str, Any] = {"control": control_names(control) if control else ()}
     if sides is None:
         if manifest is not None:
             raise InputError(

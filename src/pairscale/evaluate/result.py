@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import statistics
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import product
 from pathlib import Path
@@ -26,7 +28,7 @@ from pairscale.core.provenance import Provenance, utc_now
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import Winner
 from pairscale.evaluate.inference.cases import score_of
-from pairscale.evaluate.inference.control import ControlledRate, length_controlled
+from pairscale.evaluate.inference.control import ControlledRate, control_names, controlled_rate
 from pairscale.evaluate.inference.failures import (
     Bounds,
     Failed,
@@ -119,7 +121,7 @@ def judge_and_people(run: PairwiseRunResult) -> list[tuple[str, str]]:
     return [(judge, key) for judge in run.keys if judge not in people for key in run.keys if key in people]
 
 
-# What is counted of answers: failures, time, tokens, cost
+# What is counted of answers: failures, time, tokens, cost; and of their style, Markdown and other numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,43 @@ def figures_of(side: str, traces: Iterable[Trace]) -> VariantFigures:
     )
 
 
+# Style
+
+_FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+_COUNTED = {
+    "headers": re.compile(r"^ {0,3}#{1,6}\s+\S", re.MULTILINE),
+    "lists": re.compile(r"^\s*(?:[-*+]|\d{1,9}[.)])\s+\S", re.MULTILINE),
+    "bold": re.compile(r"\*\*[^*\n]+\*\*|__[^_\n]+__"),
+}
+
+
+def markdown_counts(text: str) -> dict[str, float]:
+    """How many headers, list items and bold passages a Markdown text has; code blocks do not count.
+
+    Example:
+        >>> lines = ["# Dyeing", "- **madder**", "- alum", "1. Heat the water."]
+        >>> markdown_counts(chr(10).join(lines))
+        {'headers': 1.0, 'lists': 3.0, 'bold': 1.0}
+    """
+    plain = _FENCED.sub("", text)
+    return {name: float(len(pattern.findall(plain))) for name, pattern in _COUNTED.items()}
+
+
+def measures_of(trace: Trace) -> dict[str, float]:
+    """What is counted of an answer besides its length: its Markdown, and the numbers among its other columns.
+
+    A variant that failed has no answer to measure.
+    """
+    if trace.exception is not None:
+        return {}
+    numbers = {
+        str(name): float(value)
+        for name, value in trace.metadata.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    }
+    return {**numbers, **markdown_counts(trace.output)}
+
+
 # The result
 
 
@@ -225,6 +264,9 @@ class PairwiseCase:
         tags: of the task.
         length_a: characters of A's answer; None when A failed.
         length_b: characters of B's answer; None when B failed.
+        measures_a: what else was counted of A's answer: ``headers``, ``lists``, ``bold``, and the numbers among its
+            other columns.
+        measures_b: the same of B's.
         failed: the variant that failed, ``a``, ``b`` or ``both``; None when both answered.
         preference: the probability that B is better, of a graded case; None of a hard verdict.
     """
@@ -240,8 +282,14 @@ class PairwiseCase:
     tags: tuple[str, ...] = ()
     length_a: int | None = None
     length_b: int | None = None
+    measures_a: Mapping[str, float] = field(default_factory=dict[str, float])
+    measures_b: Mapping[str, float] = field(default_factory=dict[str, float])
     failed: Failed | None = None
     preference: float | None = None
+
+    def measures(self, side: str) -> Mapping[str, float]:
+        """What was counted of A's or B's answer besides its length."""
+        return self.measures_a if side == "a" else self.measures_b
 
     @property
     def probability(self) -> float | None:
@@ -302,7 +350,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         unasked: tasks that were not reached: decided before, or the money was spent.
         stopped: why it ended before all tasks were asked: ``decided``, ``max_cost``, or None.
         sequential: whether the outcomes were looked at after every case; intervals then allow for that.
-        control: ``length`` where the summary has the rate at equal length as well.
+        control: the styles to control for, besides length.
         failures: how failures of variants count in every figure: ``loss``, ``shown`` or ``excluded``.
         variants: what the answers of A and of B took: failures, latency, tokens, cost.
         asked: how many questions this call put to variants and judges; 0 when everything was known already.
@@ -452,17 +500,41 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         return Bounds(min(rates), max(rates)) if rates else Bounds(None, None)
 
     def length_controlled(self, key: str, *, level: float = 0.95) -> ControlledRate:
-        """B's win rate if both answers were equally long; see :func:`pairscale.evaluate.inference.length_controlled`.
+        """B's win rate if both answers were equally long; see :meth:`controlled`.
 
         Args:
             key: the comparator.
-            level: of the interval.
+            level: of the intervals.
         """
-        rate = length_controlled(self.frame(key), level=level)
-        if not self.sequential or rate.ci is None:
-            return rate
-        no_interval = "no interval: the outcomes were looked at after every case, and none here allows for that"
-        return replace(rate, ci=None, notices=(no_interval, *rate.notices))
+        return self.controlled(key, "length", level=level)
+
+    def controlled(
+        self, key: str, control: str | Sequence[str] | None = None, *, level: float = 0.95
+    ) -> ControlledRate:
+        """B's win rate if both answers were alike in style; see :func:`pairscale.evaluate.inference.controlled_rate`.
+
+        Args:
+            key: the comparator.
+            control: the styles: ``length``, ``markdown`` (or ``headers``, ``lists``, ``bold``), or a numeric column of
+                the answers; by default those of the run, else length.
+            level: of the intervals.
+        """
+        names = control_names(control or self.control or "length")
+        cases = list(self.of(key))
+        table = self.frame(key)
+        notices = []
+        for name in names:
+            if name != "length":
+                for side in "ab":
+                    values = [case.measures(side).get(name) for case in cases]
+                    table = table.with_columns(pl.Series(f"{name}_{side}", values, dtype=pl.Float64))
+                if table[f"{name}_a"].null_count() == len(cases):
+                    notices.append(f"no case has a number {name!r} of both answers")
+        rate = controlled_rate(table, names, level=level)
+        if self.sequential and rate.ci is not None:
+            notices.append("no interval: the outcomes were looked at after every case, and none here allows for that")
+            rate = replace(rate, ci=None, effects=tuple(replace(effect, ci=None) for effect in rate.effects))
+        return replace(rate, notices=(*notices, *rate.notices))
 
     def agreement(self, x: str, y: str) -> PairwiseAgreement:
         """How far two comparators agree, such as a model and people: over cases with a winner or a tie of both.

@@ -34,7 +34,7 @@ from pairscale.evaluate.inference.failures import (
 )
 from pairscale.evaluate.inference.gate import GateRule, RunningVerdict
 from pairscale.evaluate.inference.sequence import RunningSequence
-from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, counted_score, figures_of, flips_of
+from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, counted_score, figures_of, flips_of, measures_of
 from pairscale.evaluate.store import Compared, EvaluationStore
 from pairscale.evaluate.tasks import (
     Match,
@@ -578,6 +578,8 @@ class PairwiseRun:
                 task.tags,
                 length_a=lengths[0],
                 length_b=lengths[1],
+                measures_a=measures_of(traces[0]),
+                measures_b=measures_of(traces[1]),
                 failed=failed,
                 preference=outcome.preference,
             )

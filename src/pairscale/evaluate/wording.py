@@ -235,7 +235,7 @@ def summary_of(run: PairwiseRunResult) -> str:
     for key in run.keys:
         about_key = [str(run.win_rate(key)), run.verdict(key), *graded_words(run, key)]
         if run.control:
-            about_key += controlled_lines(run.length_controlled(key), run.variant_b)
+            about_key += controlled_lines(run.controlled(key), run.variant_b)
         lines += [f"{key}: {words}" for words in about_key]
     agreements = [(x, y, run.agreement(x, y)) for x, y in combinations(run.keys, 2)]
     lines += [f"{x} and {y} {agreement}" for x, y, agreement in agreements if agreement.n]
@@ -259,22 +259,23 @@ def graded_words(run: PairwiseRunResult, key: str) -> list[str]:
 
 
 def controlled_lines(controlled: ControlledRate, name: str) -> list[str]:
-    """The rate at equal length, and what to be careful with, in lines.
+    """A rate with styles taken out, and what to be careful with, in lines.
 
     Args:
         controlled: the rate.
         name: what B is called.
     """
     notes = [f"note: {notice}" for notice in controlled.notices]
-    if controlled.rate is None:
+    if controlled.rate is None or not controlled.differing:
         return notes
     ends = ""
     if controlled.ci is not None:
         lower, upper = controlled.ci
         ends = f" ({controlled.level * 100:g} % confidence interval {lower * 100:.0f} to {upper * 100:.0f} %)"
+    styles = f"at equal {', '.join(controlled.differing)}"
     near = f"nearly equal in {controlled.overlap:,} of {plural(controlled.n, 'case')}"
     rates = f"{name} wins {controlled.rate * 100:.0f} %{ends}, as it is {percent(controlled.raw_rate)}"
-    return [f"at equal length: {rates}; {near}", *notes]
+    return [f"{styles}: {rates}; {near}", *notes]
 
 
 # The verdict of a gate

@@ -15,6 +15,7 @@ from pairscale.core.options import FilePath
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseOutcome, majority
+from pairscale.evaluate.inference.control import MARKDOWN
 from pairscale.evaluate.inference.win_rate import slices
 from pairscale.evaluate.labels import read_labels
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, judge_and_people
@@ -230,7 +231,7 @@ def ab_report(
         ],
         "flips": {key: (run.flips(key), run.flip_directions(key)) for key in run.keys if run.flips(key)},
         "tags": _tags(run),
-        "length": [(key, line) for key in run.keys for line in _length_lines(run, key)],
+        "length": [(key, line) for key in run.keys for line in _style_lines(run, key)],
         "agreements": agreements,
         "people": [_judge_and_people(run, *two) for two in judge_and_people(run)],
         "words": {**run.names, "tie": "a tie"},
@@ -333,11 +334,13 @@ def _tags(run: PairwiseRunResult) -> list[Content]:
     return parts
 
 
-def _length_lines(run: PairwiseRunResult, key: str) -> list[str]:
-    """What length has to do with it."""
+def _style_lines(run: PairwiseRunResult, key: str) -> list[str]:
+    """What length has to do with it, and Markdown where the answers have any."""
     if all(case.length_a is None for case in run.of(key)):
         return []  # the answers are not known
-    return controlled_lines(run.length_controlled(key), run.variant_b)
+    counted = any(case.measures(side).get(name) for case in run.of(key) for side in "ab" for name in MARKDOWN)
+    names = run.control or (("length", *MARKDOWN) if counted else ("length",))
+    return controlled_lines(run.controlled(key, names), run.variant_b)
 
 
 def _agreements(run: PairwiseRunResult) -> list[tuple[str, str, PairwiseAgreement]]:
