@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from functools import cache, partial
 from types import MappingProxyType
-from typing import Any, Literal, Self, get_args, get_type_hints
+from typing import Any, Literal, Self, TypeAlias, get_args, get_type_hints
 
 from pairscale.core.errors import InputError
 from pairscale.core.options import (
@@ -27,6 +27,9 @@ from pairscale.core.options import (
 from pairscale.core.tables import listed
 from pairscale.models.bayes.diagnostics import DiagnosticsGate
 from pairscale.models.bayes.settings import Answer, Judges, MCMCSettings, Repeats, Variant, require_repeats
+
+Settings: TypeAlias = Mapping[str, Any]
+"""Settings by name: fields of one of the two configurations."""
 
 SMALL = 30
 """Below this many items the document is silent, and rules of our own hold (docs/adaptive.md)."""
@@ -82,7 +85,7 @@ def _share(section: str, meaning: str, default: Any = MISSING) -> Any:
     return _field(section, meaning, 0, 1, default)
 
 
-def _mcmc(value: Any, name: str) -> Mapping[str, Any]:
+def _mcmc(value: Any, name: str) -> Settings:
     if MCMCSettings.given(value).seed is not None:
         raise InputError(f"{name} takes no seed; the seed of the run gives every fit its own")
     return dict(value)
@@ -122,7 +125,7 @@ class _Settings:
 _types = cache(get_type_hints)
 
 
-def _checked(cls: type, field_name: str, known: Mapping[str, Any], value: Any) -> Any:
+def _checked(cls: type, field_name: str, known: Settings, value: Any) -> Any:
     kind = _types(cls)[field_name]
     name = f"{cls._name}: {field_name}"  # type: ignore[attr-defined]
     if known["check"] is not None:
@@ -232,9 +235,7 @@ class AdaptiveConfig(_Settings):
             raise InputError(f"adaptive_config: k_top ({self.k_top}) must be at most half of k_total ({self.k_total})")
 
     @classmethod
-    def for_items(
-        cls, n_items: int, given: Mapping[str, Any] | None = None, *, refit_pairs_target: int | None = None
-    ) -> Self:
+    def for_items(cls, n_items: int, given: Settings | None = None, *, refit_pairs_target: int | None = None) -> Self:
         """The configuration of a run.
 
         Args:
@@ -284,8 +285,8 @@ class AdaptiveConfig(_Settings):
         """How many comparisons a round can hold when an item appears once (and a few twice)."""
         return max(1, min(self.round_pairs_target, (n_items + self.repeat_in_round_budget) // 2))
 
-    def quotas(self, round_id: int, n_items: int, *, global_identified: bool, anchors: bool = True) -> RoundQuotas:
-        """What a round plans, by stage (§4.6.2).
+    def quotas(self, round_id: int, n_items: int, *, global_identified: bool, anchors: bool = True) -> dict[str, int]:
+        """What a round plans, by stage (§4.6.2), and the columns of the round log that say how it came about.
 
         Args:
             round_id: the round, from 1.
@@ -309,48 +310,17 @@ class AdaptiveConfig(_Settings):
         for name in ("mid_link", "long_link", "anchor_link"):
             over = sum(stages.values()) - (planned - 1)
             stages[name] -= min(stages[name], max(0, over))
-        return RoundQuotas(
+        return {
             **stages,
-            local_link=planned - sum(stages.values()),
-            round_pairs_target=self.round_pairs_target,
-            round_pairs_effective=planned,
-            long_quota_raw=raw,
-            long_quota_effective=effective,
-            long_quota_removed=removed,
-            realloc_to_mid=to_mid,
-            realloc_to_local=removed - to_mid,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class RoundQuotas:
-    """What one round plans.
-
-    Attributes:
-        anchor_link: comparisons of an anchor with another item.
-        long_link: comparisons of items far apart.
-        mid_link: comparisons of items some way apart.
-        local_link: comparisons of neighbours.
-        round_pairs_target: what a round of this run plans at most.
-        round_pairs_effective: what this one can hold: the sum of the four.
-        long_quota_raw: long links before the taper.
-        long_quota_effective: after it.
-        long_quota_removed: the difference.
-        realloc_to_mid: of that, given to mid links.
-        realloc_to_local: of that, given to local links.
-    """
-
-    anchor_link: int
-    long_link: int
-    mid_link: int
-    local_link: int
-    round_pairs_target: int
-    round_pairs_effective: int
-    long_quota_raw: int
-    long_quota_effective: int
-    long_quota_removed: int
-    realloc_to_mid: int
-    realloc_to_local: int
+            "local_link": planned - sum(stages.values()),
+            "round_pairs_target": self.round_pairs_target,
+            "round_pairs_effective": planned,
+            "long_quota_raw": raw,
+            "long_quota_effective": effective,
+            "long_quota_removed": removed,
+            "realloc_to_mid": to_mid,
+            "realloc_to_local": removed - to_mid,
+        }
 
 
 # When the model is fitted again, and when the run stops
@@ -436,7 +406,7 @@ class BTLConfig(_Settings):
         self._in_order("ess_bulk_min", "ess_bulk_min_near_stop")
 
     @classmethod
-    def for_items(cls, n_items: int, given: Mapping[str, Any] | None = None) -> Self:
+    def for_items(cls, n_items: int, given: Settings | None = None) -> Self:
         """The configuration of a run of so many items; ``given`` replaces defaults.
 
         Raises:
@@ -495,7 +465,7 @@ DOCUMENT: Preset = "pairwiseLLM"
 
 _NO_LIMIT = 1e6
 
-PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+PRESETS: Mapping[str, Mapping[str, Settings]] = MappingProxyType(
     {
         OURS: {
             "adaptive_config": {
@@ -524,8 +494,8 @@ PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 
 def resolve_preset(
     preset: str,
-    adaptive_config: Mapping[str, Any] | AdaptiveConfig | None = None,
-    btl_config: Mapping[str, Any] | BTLConfig | None = None,
+    adaptive_config: Settings | AdaptiveConfig | None = None,
+    btl_config: Settings | BTLConfig | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The settings of a preset, with the user's own in place of them.
 
@@ -549,14 +519,14 @@ def resolve_preset(
     return adaptive, {**chosen["btl_config"], **given_settings(btl_config, "btl_config")}
 
 
-def given_settings(config: Mapping[str, Any] | AdaptiveConfig | BTLConfig | None, what: str) -> dict[str, Any]:
+def given_settings(config: Settings | AdaptiveConfig | BTLConfig | None, what: str) -> dict[str, Any]:
     """The fields of a configuration that are given, by name."""
     if isinstance(config, AdaptiveConfig | BTLConfig):
         return asdict(config)
     return optional(require_mapping, config, what) or {}
 
 
-def with_goal(goal: str, adaptive_config: Mapping[str, Any] | None, reliability: float | None = None) -> dict[str, Any]:
+def with_goal(goal: str, adaptive_config: Settings | None, reliability: float | None = None) -> dict[str, Any]:
     """The settings for choosing pairs with what the run is for.
 
     Args:
@@ -578,9 +548,7 @@ def with_goal(goal: str, adaptive_config: Mapping[str, Any] | None, reliability:
     return settings
 
 
-def stopping_at(
-    reliability: float | None, btl_config: Mapping[str, Any] | None, answer: str = "winner"
-) -> dict[str, Any]:
+def stopping_at(reliability: float | None, btl_config: Settings | None, answer: str = "winner") -> dict[str, Any]:
     """The settings of the model with the reliability to stop at, and with what is evidence; defaults change nothing."""
     settings = given_settings(btl_config, "btl_config")
     if reliability is not None:

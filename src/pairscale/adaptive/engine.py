@@ -7,9 +7,9 @@ happen again from the log, and audited by choosing again in between.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,10 +39,11 @@ from pairscale.adaptive.selectors import (
 )
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_int, require_probability
-from pairscale.core.tables import listed
 from pairscale.models.trueskill import win_probability
 
 if TYPE_CHECKING:
+    from pairscale.adaptive.config import Settings
+    from pairscale.adaptive.logs import Columns, Row
     from pairscale.adaptive.selection.ledger import Flags
     from pairscale.core.arrays import Floats, Ints
 
@@ -55,9 +56,6 @@ EXHAUSTED = "pairs_exhausted"
 
 FEWEST = 3
 """Comparisons that a fit needs: one for each parameter that all items share (spread, lapse, position)."""
-
-_OUTSIDE = (WARM_START, REVERSE)
-"""Stages that are in no round's plan."""
 
 _REVERSAL = 1000  # seeds the draw of a pair to reverse
 _LONG_APART = 1_000  # comparisons between two refits, from which on a refit may take longer than the open answers
@@ -77,7 +75,7 @@ class Proposal:
     step_id: int
     first: int
     second: int
-    fields: Mapping[str, Any]
+    fields: Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,7 @@ class Starved:
         row: its row of the step log.
     """
 
-    row: Mapping[str, Any]
+    row: Row
 
 
 def uid_of(step_id: int) -> str:
@@ -126,8 +124,8 @@ class Engine:
         *,
         seed: int = 1,
         selector: str | OwnSelector = POLLITT,
-        adaptive_config: Mapping[str, Any] | None = None,
-        btl_config: Mapping[str, Any] | None = None,
+        adaptive_config: Settings | None = None,
+        btl_config: Settings | None = None,
         mu: Floats | None = None,
         sigma: Floats | None = None,
     ) -> None:
@@ -137,7 +135,7 @@ class Engine:
         self.seed = require_int(seed, "seed", least=0)
         self.selector = selector_name(self.chooser)
         # Who chooses, where it is not by rounds.
-        self._other: Selector | None = None if self.chooser == POLLITT else make_selector(self.chooser, self._known)
+        self._other: Selector | None = None if self.chooser == POLLITT else make_selector(self.chooser, self)
         self.ids: list[str] = []
         self._settle_size(ids, adaptive_config, btl_config)
         self.ledger = Ledger(len(ids), self.config.W_cap, mu, sigma)
@@ -150,7 +148,7 @@ class Engine:
         self._effective_at = self._refitted_at = self._reversals = 0
         self._agreement = 0.0
         self._passed: list[LagPoint] = []
-        self._new_rows: list[Mapping[str, Any]] = []  # since the last refit
+        self._new_rows: list[Row] = []  # since the last refit
         is_aimed = self.config.top is not None and self.selector == "information"
         self._warm = WarmStart(len(ids), np.random.default_rng((self.seed, 0)), is_chain=not is_aimed)
         self._round = Round(0, len(ids), {}, None)
@@ -161,13 +159,7 @@ class Engine:
         if self._other is not None:
             self._other.joined(self.ledger)
 
-    def _known(self) -> tuple[Sequence[str], Floats | None]:
-        """What a selector of the user's is shown besides the ledger."""
-        return self.ids, None if self.belief is None else self.belief.theta_mean
-
-    def _settle_size(
-        self, more: Iterable[str], adaptive_config: Mapping[str, Any] | None, btl_config: Mapping[str, Any] | None
-    ) -> None:
+    def _settle_size(self, more: Iterable[str], adaptive_config: Settings | None, btl_config: Settings | None) -> None:
         """Take in items and settings: what is not given follows from the number of items."""
         self._given = (adaptive_config, btl_config)
         self.ids += more
@@ -179,7 +171,6 @@ class Engine:
                 "adaptive_config: discount_repeats needs to know how far repeats agree; "
                 "give repeats='learned' (or a number) in btl_config as well"
             )
-        self._number_of = {name: number for number, name in enumerate(self.ids)}
         self._by_id: Ints = np.array(sorted(range(n), key=self.ids.__getitem__), dtype=np.int64)
         self._id_place: Ints = np.argsort(self._by_id)
         self._strata = strata_by_rank(n, self.config)
@@ -201,11 +192,6 @@ class Engine:
     def stage(self) -> str:
         """The stage that the next pair will come from, as far as that is known."""
         return (self._round.stage or "local_link") if self._warm.done else WARM_START
-
-    @property
-    def round_id(self) -> int:
-        """The current round."""
-        return self._round.round_id
 
     @property
     def can_fit(self) -> bool:
@@ -265,13 +251,13 @@ class Engine:
         if stage is None:
             return None
         pair, fields = self._choose(stage)
-        if pair is None:
-            row = {"step_id": self.steps + 1, "status": "starved", **self._moment(), **fields}
-            for name in ("star_override_used", "star_override_reason", "is_explore_step"):
-                row.pop(name, None)
-            self.starve(row)
-            return Starved(row)
-        return self._proposed(pair, fields)
+        if pair is not None:
+            return self._proposed(pair, fields)
+        row = {"step_id": self.steps + 1, "status": "starved", **self._moment(), **fields}
+        for name in ("star_override_used", "star_override_reason", "is_explore_step"):
+            row.pop(name, None)
+        self.starve(row)
+        return Starved(row)
 
     def _unchosen(self, pair: tuple[int, int], stage: str) -> Proposal:
         """A pair that no selector chose."""
@@ -328,14 +314,14 @@ class Engine:
                 self._refresh_anchors(self.ledger.mu)
             has_anchors = bool(self._anchors.any())
             plan = self.config.quotas(round_id, self.ledger.n, global_identified=self.identified, anchors=has_anchors)
-            quota = {stage: int(getattr(plan, stage)) for stage in STAGES}
+            quota = {stage: plan[stage] for stage in STAGES}
         self._round = Round(round_id, self.ledger.n, quota, plan)
 
     def _refresh_anchors(self, score: Floats) -> None:
         self._anchors = np.zeros(self.ledger.n, dtype=np.bool_)
         self._anchors[anchor_items(best_first(score, self._by_id), self.config)] = True
 
-    def _choose(self, stage: str) -> tuple[tuple[int, int] | None, dict[str, Any]]:
+    def _choose(self, stage: str) -> tuple[tuple[int, int] | None, Columns]:
         seeds = (self.seed, self.steps + 1)
         scheduled = self._scheduled(stage)
         if self._other is not None:
@@ -351,16 +337,6 @@ class Engine:
             fields["dist_stratum"] = abs(fields["stratum_i"] - fields["stratum_j"])
         return pair, scheduled | fields
 
-    def _scheduled(self, stage: str) -> dict[str, Any]:
-        is_planned = stage not in _OUTSIDE
-        return {
-            "round_id": self._round.round_id,
-            "round_stage": stage,
-            "pair_type": stage,
-            "stage_committed_so_far": self._round.done[stage] if is_planned else None,
-            "stage_quota": self._round.quota[stage] if is_planned else None,
-        }
-
     def _scene(self) -> Scene:
         order = best_first(self.ledger.mu, self._by_id)
         rank = np.argsort(order) + 1
@@ -370,11 +346,23 @@ class Engine:
             self.identified, overrides_left, self._boundary.is_due(self.config.boundary_frac),
         )  # fmt: skip
 
-    def _proposed(self, pair: tuple[int, int], fields: Mapping[str, Any]) -> Proposal:
+    def _scheduled(self, stage: str) -> Columns:
+        # The warm start and reversals are in no round's plan.
+        return {
+            "round_id": self._round.round_id,
+            "round_stage": stage,
+            "pair_type": stage,
+            "stage_committed_so_far": self._round.done.get(stage),
+            "stage_quota": self._round.quota.get(stage),
+        }
+
+    def _proposed(self, pair: tuple[int, int], fields: Row) -> Proposal:
         ledger = self.ledger
         first, second = ledger.order(*pair)
-        columns: dict[str, Any] = {"step_id": self.steps + 1, "A": first + 1, "B": second + 1}
-        columns |= {"A_id": self.ids[first], "B_id": self.ids[second]}
+        columns: Columns = {
+            "step_id": self.steps + 1, "A": first + 1, "B": second + 1, "A_id": self.ids[first],
+            "B_id": self.ids[second],
+        }  # fmt: skip
         for side, item in zip("ij", pair, strict=True):
             columns[side] = item + 1
             columns[f"deg_{side}"] = int(ledger.degree[item])
@@ -385,7 +373,7 @@ class Engine:
         self.admit(proposal)
         return proposal
 
-    def _moment(self) -> dict[str, Any]:
+    def _moment(self) -> Columns:
         return {
             "proposed_after": self.rows,
             "in_flight": len(self.open),
@@ -410,14 +398,14 @@ class Engine:
         if self._other is not None:
             self._other.opened(self.ledger, a, b)
 
-    def starve(self, row: Mapping[str, Any]) -> None:
+    def starve(self, row: Row) -> None:
         """A stage found nothing; :meth:`propose` has done this, a replay does it with what was logged."""
         self._begin_round(row["round_id"])
         self.steps = max(self.steps, row["step_id"])
         self._round.starve(row["round_stage"])
         self._count(row)
 
-    def _count(self, row: Mapping[str, Any]) -> None:
+    def _count(self, row: Row) -> None:
         self.rows += 1
         self._new_rows.append(row)
 
@@ -431,7 +419,7 @@ class Engine:
         orders_agree: bool | None = None,
         probability: float | None = None,
         judge: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> Columns:
         """An answer has come.
 
         Args:
@@ -469,7 +457,7 @@ class Engine:
         self._ask_for_refit()
         return row
 
-    def _commit(self, proposal: Proposal, row: dict[str, Any], more: dict[str, Any]) -> None:
+    def _commit(self, proposal: Proposal, row: Columns, more: Columns) -> None:
         a, b, y = proposal.first, proposal.second, row["Y"]
         self.ledger.commit(a, b, y, **more)
         row |= {name: value for name, value in more.items() if value is not None}
@@ -487,11 +475,8 @@ class Engine:
         row |= {"p_ij": p, "U0_ij": p * (1 - p)}
         self.failures_in_row = 0
 
-    def _reject(self, proposal: Proposal, row: dict[str, Any], reason: str | None, kind: str) -> None:
-        fallen = self.ledger.reject(
-            proposal.first, proposal.second, is_error=kind == "error",
-            pair_limit=self.config.max_invalid_per_pair, item_limit=self.config.max_invalid_per_item,
-        )  # fmt: skip
+    def _reject(self, proposal: Proposal, row: Columns, reason: str | None, kind: str) -> None:
+        fallen = self.ledger.reject(proposal.first, proposal.second, self.config, is_error=kind == "error")
         row["invalid_reason"] = reason or "the judge gave no valid answer"
         row["invalid_kind"] = kind
         row["set_aside"] = ", ".join(self.ids[item] for item in fallen) or None
@@ -552,7 +537,6 @@ class Engine:
         ledger = self.ledger
         is_over = self._round.round_id > 0 and self._round.stage is None
         complete = self._round if is_over else self._complete
-        recent = ledger.recent
         return RefitRequest(
             refit_id=self.n_refits + 1,
             ids=tuple(self.ids),
@@ -562,12 +546,12 @@ class Engine:
             step_id_at_refit=self.steps,
             round_id_at_refit=0 if complete is None else complete.round_id,
             quotas=None if complete is None else complete.plan,
-            health=health_columns(self._new_rows)
-            | {
-                "recent_deg_median_since_last_refit": float(np.median(recent)),
-                "recent_deg_max_since_last_refit": int(recent.max()),
-            }
-            | ledger.repeats.columns(ledger.committed),
+            health={
+                **health_columns(self._new_rows),
+                "recent_deg_median_since_last_refit": float(np.median(ledger.recent)),
+                "recent_deg_max_since_last_refit": int(ledger.recent.max()),
+                **ledger.repeats.columns(ledger.committed),
+            },
             new_pairs=ledger.committed - self._refitted_at,
             near_stop=self.near_stop,
             global_identified=self.identified,
@@ -620,8 +604,8 @@ class Engine:
 
     def configure(
         self,
-        adaptive_config: Mapping[str, Any] | None,
-        btl_config: Mapping[str, Any],
+        adaptive_config: Settings | None,
+        btl_config: Settings,
         *,
         stop_reason: str | None = None,
     ) -> None:
@@ -636,15 +620,14 @@ class Engine:
         self._settle_size((), self._given[0] if adaptive_config is None else adaptive_config, btl_config)
         if adaptive_config is not None:
             self.ledger.resize_window(self.config.W_cap)
-            limits = {"pair_limit": self.config.max_invalid_per_pair, "item_limit": self.config.max_invalid_per_item}
-            self.ledger.forgive(**limits)
+            self.ledger.forgive(self.config)
             self._settle_worth()
             self._round.is_stale = True
         if self.pending is not None:  # it is fitted, and decided on, by the settings that hold then
             self.pending = replace(self.pending, adaptive=self.config, btl=self.btl, lag=self._lag_point())
         self.stop_reason = stop_reason
 
-    def stops_now(self, last: Mapping[str, Any] | None, new: BTLConfig) -> str | None:
+    def stops_now(self, last: Row | None, new: BTLConfig) -> str | None:
         """Why a paused run stops at once under another rule; None when it continues until a refit meets the rule.
 
         It stops when its last refit would have stopped it: the refit passed with the effective sample size that a stop
@@ -659,10 +642,9 @@ class Engine:
             return None
         if last["refit_id"] != self.belief.refit_id or new.stability_lag != self.btl.stability_lag:
             return None
-        limits: dict[str, Any] = {name: getattr(new, name) for name in STOP_SETTINGS}
+        limits: Columns = {name: getattr(new, name) for name in STOP_SETTINGS}
         limits["ess_bulk_required"] = new.ess_bulk_min_near_stop
-        if self.config.top is not None:
-            limits["top_wrong_allowed"] = self.config.top * new.top_wrong_max
+        limits["top_wrong_allowed"] = (self.config.top or 0) * new.top_wrong_max
         return stop_decision({**last, **limits})[1]
 
     def join(self, ids: Sequence[str], mu: Floats | None = None, sigma: Floats | None = None) -> None:
@@ -670,8 +652,6 @@ class Engine:
 
         The scale has to be found again with them, so what the last refit said guides no choice until the next one.
         """
-        if twice := sorted(set(ids) & set(self._number_of)):
-            raise InputError(f"{listed(twice)} already there; only new items can join")
         before = best_first(self.ledger.mu, self._by_id)
         before = before[~self.ledger.set_aside[before]]
         old = self.ledger.n
@@ -697,13 +677,11 @@ class Engine:
             taken: a step number up to which questions may have been asked; later steps have higher ones.
 
         Raises:
-            InputError: when an item is unknown, or fewer than two would be left.
+            InputError: when fewer than two would be left.
         """
-        if unknown := sorted(set(ids) - set(self._number_of)):
-            raise InputError(f"{listed(unknown)} cannot be withdrawn: the run has no such item")
         if len(self.ids) - len({*self.withdrawn, *ids}) < 2:
             raise InputError(f"{len(set(ids)):,} items cannot be withdrawn: a ranking needs at least two texts")
-        self.ledger.withdraw([self._number_of[name] for name in ids])
+        self.ledger.withdraw([self.ids.index(name) for name in ids])
         for step_id, proposal in list(self.open.items()):
             if self.ledger.withdrawn[[proposal.first, proposal.second]].any():
                 del self.open[step_id]

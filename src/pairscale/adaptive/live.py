@@ -11,11 +11,11 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 from pairscale.adaptive.engine import FEWEST, Proposal, Starved, uid_of
 from pairscale.adaptive.messages import (
@@ -64,6 +64,9 @@ from pairscale.runtime.sync import resumable, run_sync
 from pairscale.store.database import scrub_surrogates
 from pairscale.store.policies import JournalWriter
 from pairscale.store.writer import Entry
+
+if TYPE_CHECKING:
+    from pairscale.adaptive.logs import Columns, Row
 
 _REDRAW_S = 0.25  # between two drawings
 _STEPS_PER_LINE = 10  # plain lines are this much rarer than drawings
@@ -136,6 +139,7 @@ class View:
         self.prices = ""
         self._is_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._output = LiveOutput(clock) if not self._is_terminal and in_notebook() else None
+        self._is_plain = not self._is_terminal and self._output is None  # lines, one below the other
         self._notes: list[str] = []  # below the line of a notebook
         self._began = clock()
         self._next_drawing = self._began
@@ -155,7 +159,7 @@ class View:
             self._draw()
         self._silent = True
 
-    def step(self, row: Mapping[str, Any]) -> None:
+    def step(self, row: Row) -> None:
         """A row of the step log was recorded. Costs next to nothing when nothing is drawn."""
         self._steps += 1
         if row["status"] == "invalid" and self._errors_left:
@@ -172,7 +176,7 @@ class View:
         self._is_fitting = True
         self._draw()
 
-    def refit(self, row: Mapping[str, Any]) -> None:
+    def refit(self, row: Row) -> None:
         """A refit is done: its row of the round log."""
         self._is_fitting = False
         if self._is_plain and self._show_events:
@@ -191,11 +195,6 @@ class View:
             self._write(f"{_CLEAR_LINE}{line}\n")
         else:
             self._write(f"{line}\n")
-
-    @property
-    def _is_plain(self) -> bool:
-        """Whether lines are written one below the other, rather than one redrawn."""
-        return not self._is_terminal and self._output is None
 
     def _write(self, text: str) -> None:
         """Write to standard error, or fall silent when it is not there any more."""
@@ -234,7 +233,7 @@ class View:
         return ", ".join(facts)
 
 
-def _aim(row: Mapping[str, Any]) -> str:
+def _aim(row: Row) -> str:
     """How near a run is to what it is for, by a row of its round log."""
     if row["top_wrong"] is not None:
         allowed = row["top_wrong_allowed"]
@@ -386,7 +385,7 @@ class AdaptiveSource:
             open_rows=[("adaptive_open", proposal.fields)] if self._is_sequential else (),  # else it is there
         )
 
-    def _logged(self, row: dict[str, Any]) -> LogRows:
+    def _logged(self, row: Columns) -> LogRows:
         """Add a row to the step log in memory and show it; the row for the run file."""
         row["timestamp"] = utc_now()
         self.state.add_step(row)
@@ -478,7 +477,7 @@ class AdaptiveSource:
         outcome.row.update(stop_decision=reason is not None, stop_reason=reason)
         self._log_refit(outcome, is_closing=True)
 
-    def _log_refit(self, outcome: RefitOutcome, *, is_closing: bool) -> Mapping[str, Any]:
+    def _log_refit(self, outcome: RefitOutcome, *, is_closing: bool) -> Row:
         row, where = outcome.row, self.state.where
         kept = {"belief": outcome.belief.to_bytes()}
         warm = None if is_closing else warm_to_bytes(outcome.warm)

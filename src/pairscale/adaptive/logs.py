@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any
+from typing import Any, TypeAlias
 
 import polars as pl
+
+Row: TypeAlias = Mapping[str, Any]
+"""A row of a log, by the names of its columns."""
+
+Columns: TypeAlias = dict[str, Any]
+"""Some columns of a row that is being made."""
 
 _INT, _REAL, _TEXT, _FLAG = pl.Int64(), pl.Float64(), pl.String(), pl.Boolean()
 _TIME = pl.Datetime("us", "UTC")
@@ -115,7 +121,7 @@ STEP_LOG_MEANING: dict[str, str] = {name: meaning for name, (_, meaning) in _STE
 """What they mean."""
 
 
-def step_frame(rows: Sequence[Mapping[str, Any]], *, ties: bool = False) -> pl.DataFrame:
+def step_frame(rows: Sequence[Row], *, ties: bool = False) -> pl.DataFrame:
     """Rows by column name as a table with exactly the columns of :data:`STEP_LOG`.
 
     Args:
@@ -134,7 +140,7 @@ def step_frame(rows: Sequence[Mapping[str, Any]], *, ties: bool = False) -> pl.D
     return pl.DataFrame(columns)
 
 
-def health_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def health_columns(rows: Sequence[Row]) -> Columns:
     """The columns of the round log that say how the choosing went, from the rows since the last refit."""
     used = Counter(row["fallback_used"] for row in rows if row.get("fallback_used"))
     starved = Counter(row["starvation_reason"] for row in rows if row.get("candidate_starved"))

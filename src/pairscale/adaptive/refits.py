@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from pairscale.adaptive.config import AdaptiveConfig, BTLConfig, RoundQuotas
+from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.adaptive.gates import (
     is_identified,
     is_near_stop,
@@ -42,6 +42,7 @@ from pairscale.models.warm_start import packed, unpacked
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from pairscale.adaptive.logs import Columns, Row
     from pairscale.adaptive.selection.ledger import Flags
     from pairscale.core.arrays import Floats, Ints
     from pairscale.models.bayes.posterior import Posterior
@@ -214,8 +215,8 @@ class RefitRequest:
     seed: int
     adaptive: AdaptiveConfig
     btl: BTLConfig
-    quotas: RoundQuotas | None = None
-    health: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    quotas: Mapping[str, int] | None = None
+    health: Row = field(default_factory=dict[str, Any])
     near_stop: bool = False
     global_identified: bool = False
     lag: LagPoint | None = None
@@ -271,7 +272,7 @@ class RefitOutcome:
         warm: for the next refit. ``pairscale.models.warm_start.warm_to_bytes`` keeps it, where it can be kept.
     """
 
-    row: dict[str, Any]
+    row: Columns
     items: pl.DataFrame
     belief: Belief
     warm: Any
@@ -329,16 +330,16 @@ def _refitted(request: RefitRequest, fit_fn: FitFn, warm: Any) -> RefitOutcome:
     )
 
 
-def _row(request: RefitRequest, fit: Any, *, near_stop: bool) -> dict[str, Any]:
+def _row(request: RefitRequest, fit: Any, *, near_stop: bool) -> Columns:
     """The row of the round log of a fit, judged by the diagnostics gate that holds then."""
     btl = request.btl
     figures = {name: getattr(fit.diagnostics, name) for name in ("divergences", "max_rhat", "min_ess_bulk")}
     diagnostics = btl.gate.judge(**figures, near_stop=near_stop)
     counted = request.of_counted(fit.posterior)
     keep = request.counted
-    near_ties: dict[str, Any] = {"near_tie_p_low": btl.near_tie_p_low, "near_tie_p_high": btl.near_tie_p_high}
+    near_ties: Columns = {"near_tie_p_low": btl.near_tie_p_low, "near_tie_p_high": btl.near_tie_p_high}
     exposure = (request.degree[keep], request.first[keep], request.second[keep])
-    row: dict[str, Any] = {
+    row: Columns = {
         **request_columns(request),
         "timestamp": utc_now(),
         **model_columns(counted, diagnostics, *exposure, getattr(fit, "engine", None), **near_ties),
@@ -438,7 +439,7 @@ def _fitted(request: RefitRequest, fit_fn: FitFn, warm: Any, *, near_stop: bool,
 _QUOTAS = ("long_quota_raw", "long_quota_effective", "long_quota_removed", "realloc_to_mid", "realloc_to_local")
 
 
-def request_columns(request: RefitRequest) -> dict[str, Any]:
+def request_columns(request: RefitRequest) -> Columns:
     """What is known before anything is fitted: counts, settings, and how the choosing went."""
     adaptive = request.adaptive
     btl = request.btl
@@ -447,7 +448,7 @@ def request_columns(request: RefitRequest) -> dict[str, Any]:
         "round_pairs_effective": adaptive.round_pairs_effective(len(request.ids)),
     }
     if request.quotas is not None:
-        quotas = {name: getattr(request.quotas, name) for name in quotas}
+        quotas = {name: request.quotas[name] for name in quotas}
     return {
         **request.health,
         "refit_id": request.refit_id,
@@ -481,7 +482,7 @@ def judge_columns(fit: Any) -> dict[str, str]:
     return {"judge_slopes": json.dumps(plain.to_dicts()), "weak_judges": json.dumps(weak)}
 
 
-def figure_columns(request: RefitRequest, theta: Floats) -> dict[str, Any]:
+def figure_columns(request: RefitRequest, theta: Floats) -> Columns:
     """How the scores compare with TrueSkill's, and with those of the lagged refit (§9.3, §9.4)."""
     keep = request.counted
     mu, sigma, now = request.mu[keep], request.sigma[keep], theta[keep]
@@ -495,7 +496,7 @@ def figure_columns(request: RefitRequest, theta: Floats) -> dict[str, Any]:
     }
 
 
-def _lagged(lag: LagPoint | None, theta: Floats, keep: Flags | slice) -> dict[str, Any]:
+def _lagged(lag: LagPoint | None, theta: Floats, keep: Flags | slice) -> Columns:
     """How the scores moved since the lagged refit, over the items that both have."""
     if lag is None:
         missing = dict.fromkeys(("lag_refit_id", "rho_theta", "delta_sd_theta", "rho_rank"))

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pairscale.adaptive.config import AdaptiveConfig
+    from pairscale.adaptive.engine import Engine
+    from pairscale.adaptive.logs import Columns
     from pairscale.adaptive.selection.ledger import Flags, Ledger
     from pairscale.core.arrays import Floats, Ints
 
@@ -232,9 +234,10 @@ class Selector:
         """More items came in."""
 
 
-def allowed_partners(ledger: Ledger, i: int, max_obs: int) -> Flags:
-    """Per item, whether it may be asked about together with i, which is not set aside."""
-    allowed: Flags = ~(ledger.closed[i] | ledger.set_aside) & (ledger.seen[i] < max_obs)
+def allowed_pairs(ledger: Ledger, max_obs: int) -> Flags:
+    """Per pair (in both orders), whether it may be asked about."""
+    gone = ledger.set_aside
+    allowed: Flags = ~(ledger.closed | gone | gone[:, None]) & (ledger.seen < max_obs)
     return allowed
 
 
@@ -253,7 +256,7 @@ def _most_answers(ledger: Ledger, config: AdaptiveConfig, fallback: str) -> int:
 
 def choose_by(
     selector: Selector, ledger: Ledger, config: AdaptiveConfig, seeds: tuple[int, int]
-) -> tuple[tuple[int, int] | None, dict[str, Any]]:
+) -> tuple[tuple[int, int] | None, Columns]:
     """The pair that a selector chooses, or None when there is none; with the columns of the step log that tell how.
 
     Pairs that were asked often enough come only when nothing else is left (§5.3.2).
@@ -282,15 +285,12 @@ def choose_by(
     return (None if choice is None else (choice.i, choice.j)), fields
 
 
-_Known: TypeAlias = Callable[[], tuple[Sequence[str], "Floats | None"]]
-
-
-def make_selector(selector: str | OwnSelector, known: _Known) -> Selector:
+def make_selector(selector: str | OwnSelector, engine: Engine) -> Selector:
     """The selector of that name, or one around a function of the user's.
 
     Args:
         selector: from :func:`named_selector`.
-        known: gives the ids of all items and the scores of the last refit, for a :class:`Situation`.
+        engine: the engine that asks, which knows the ids and the scores of the last refit, for a :class:`Situation`.
     """
     if selector == "random":
         return Selector(_fair)
@@ -301,7 +301,7 @@ def make_selector(selector: str | OwnSelector, known: _Known) -> Selector:
 
         return InformationSelector()
     assert not isinstance(selector, str)  # noqa: S101
-    return Selector(_own(selector, known))
+    return Selector(_own(selector, engine))
 
 
 def _fair(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
@@ -338,21 +338,26 @@ def _nearest(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice |
     return Choice(i, int(j), len(partners))
 
 
-def _own(selector: OwnSelector, known: _Known) -> Chooser:
+def _own(selector: OwnSelector, engine: Engine) -> Chooser:
     """Around a function of the user's: it is shown copies, and what it returns is checked."""
 
     def choose(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
-        allowed = ~(ledger.closed | ledger.set_aside | ledger.set_aside[:, None]) & (ledger.seen < max_obs)
+        allowed = allowed_pairs(ledger, max_obs)
         if not allowed.any():
             return None
-        ids, theta = known()
-        shown = {name: getattr(ledger, name).copy() for name in ("mu", "sigma", "seen")}
-        theta = None if theta is None else theta.copy()
-        degree = ledger.degree + ledger.open_degree
+        belief = engine.belief
         situation = Situation(
-            ids=tuple(ids), theta=theta, degree=degree, allowed=allowed.copy(), history=ledger.history, rng=rng,
-            repeat_agreement=ledger.discount, **shown,
-        )  # fmt: skip
+            ids=tuple(engine.ids),
+            mu=ledger.mu.copy(),
+            sigma=ledger.sigma.copy(),
+            theta=None if belief is None else belief.theta_mean.copy(),
+            degree=ledger.degree + ledger.open_degree,
+            seen=ledger.seen.copy(),
+            allowed=allowed.copy(),
+            history=ledger.history,
+            rng=rng,
+            repeat_agreement=ledger.discount,
+        )
         chosen: Any = selector(situation)
         if chosen is None:
             return None
@@ -378,7 +383,7 @@ def _least_seen(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> tuple
     # The first in this order is almost always the one: no item has met all others until the very end.
     order = rng.permutation(present)
     for i in order[np.argsort(degree[order], kind="stable")]:
-        partners = np.flatnonzero(allowed_partners(ledger, int(i), max_obs))
+        partners = np.flatnonzero(~(ledger.closed[i] | ledger.set_aside) & (ledger.seen[i] < max_obs))
         if partners.size:
             return int(i), partners
     return None

@@ -52,16 +52,15 @@ def by_pair(decided: pl.DataFrame, name: str) -> pl.DataFrame:
         low_won=(pl.col("better_id") == pl.col("low")).sum().cast(pl.Int64),
     )
     n, low_first, low_won = pl.col("n"), pl.col("low_first"), pl.col("low_won")
-    in_order = 2 * low_first >= n
-    return counted.select(
-        "low",
-        "high",
-        pl.when(2 * low_won > n).then("low").when(2 * low_won < n).then("high").alias(f"better_id_{name}"),
-        pl.when(in_order).then("low").otherwise("high").alias(f"ID1_{name}"),
-        pl.when(in_order).then("high").otherwise("low").alias(f"ID2_{name}"),
-        n.alias(f"n_{name}_votes"),
-        pl.when(in_order).then(low_won).otherwise(n - low_won).alias(f"n_{name}_A"),
-        pl.when(in_order).then(n - low_won).otherwise(low_won).alias(f"n_{name}_B"),
-        (2 * low_won == n).alias(f"is_{name}_tie"),
-        low_first.is_between(1, n - 1).alias(f"mixed_{name}"),
-    )
+    in_order = pl.when(2 * low_first >= n)
+    columns = {
+        f"better_id_{name}": pl.when(2 * low_won > n).then("low").when(2 * low_won < n).then("high"),
+        f"ID1_{name}": in_order.then("low").otherwise("high"),
+        f"ID2_{name}": in_order.then("high").otherwise("low"),
+        f"n_{name}_votes": n,
+        f"n_{name}_A": in_order.then(low_won).otherwise(n - low_won),
+        f"n_{name}_B": in_order.then(n - low_won).otherwise(low_won),
+        f"is_{name}_tie": 2 * low_won == n,
+        f"mixed_{name}": low_first.is_between(1, n - 1),
+    }
+    return counted.select("low", "high", **columns)

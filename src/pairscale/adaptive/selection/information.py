@@ -68,7 +68,7 @@ from scipy.linalg import lapack
 from scipy.optimize import brentq
 from scipy.special import expit, ndtr
 
-from pairscale.adaptive.selectors import Choice, Selector
+from pairscale.adaptive.selectors import Choice, Selector, allowed_pairs
 from pairscale.models.prior_mode import prior_mode, signed_sums
 
 if TYPE_CHECKING:
@@ -113,8 +113,7 @@ class InformationSelector(Selector):
     def choose(self, ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:  # noqa: ARG002
         """The next pair, or None when no pair is allowed. The random numbers are left alone."""
         self._fit(ledger)
-        gone = ledger.set_aside
-        allowed = ~(ledger.closed | gone | gone[:, None]) & (ledger.seen < max_obs)
+        allowed = allowed_pairs(ledger, max_obs)
         candidates = int(np.count_nonzero(allowed)) // 2
         if not candidates:
             return None

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from pairscale.pairing.table import linked_groups
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from pairscale.adaptive.config import AdaptiveConfig
+    from pairscale.adaptive.logs import Columns
     from pairscale.core.arrays import Floats, Ints
 
     Flags = npt.NDArray[np.bool_]
@@ -64,7 +66,6 @@ class RepeatCounts:
     n_agreeing: int = 0
     points_of_first: float = 0.0
     once: list[tuple[int, int]] = field(default_factory=list)
-    _place: dict[tuple[int, int], int] = field(default_factory=dict)  # where a pair is in ``once``
     _last: dict[tuple[int, int], float] = field(default_factory=dict)  # Y, by first and second
 
     @property
@@ -99,16 +100,12 @@ class RepeatCounts:
         self._last[a, b] = y
         pair = (min(a, b), max(a, b))
         if times == 0:
-            self._place[pair] = len(self.once)
             self.once.append(pair)
-        elif pair in self._place:  # the last one takes its place
-            place = self._place.pop(pair)
-            last = self.once.pop()
-            if last != pair:
-                self.once[place] = last
-                self._place[last] = place
+        elif times == 1:  # the last one takes its place
+            self.once[self.once.index(pair)] = self.once[-1]
+            self.once.pop()
 
-    def columns(self, committed: int) -> dict[str, Any]:
+    def columns(self, committed: int) -> Columns:
         """The columns of the round log."""
         return {
             "n_reversed": self.n_reversed,
@@ -244,12 +241,9 @@ class Ledger:
             return min(i, j), max(i, j)
         return (i, j) if lead_i < lead_j else (j, i)
 
-    def resting(self, left: Ints, right: Ints) -> Flags:
-        """Per item of the left and of the right, whether the two rest, and may be asked again."""
-        rests = np.zeros((self.n, self.n), dtype=np.bool_)
-        for i, j in self._resting:
-            rests[i, j] = rests[j, i] = True
-        return rests[np.ix_(left, right)]
+    def rests(self, i: int, j: int) -> bool:
+        """Whether two rest, and may be asked again."""
+        return (min(i, j), max(i, j)) in self._resting
 
     def reversible(self) -> list[tuple[int, int]]:
         """The pairs that were asked once and may be asked now."""
@@ -324,7 +318,7 @@ class Ledger:
         self._judged_by.append(0 if judge is None else self.judges.index(judge))
         self.committed += 1
 
-    def reject(self, a: int, b: int, *, is_error: bool, pair_limit: int, item_limit: int) -> list[int]:
+    def reject(self, a: int, b: int, config: AdaptiveConfig, *, is_error: bool) -> list[int]:
         """An answer that is none: the pair rests for the round, or is given up.
 
         An error (the judge could not be reached) makes the pair rest but counts against no text.
@@ -339,9 +333,11 @@ class Ledger:
             self._resting.add(pair)
             return []
         self._invalid[pair] += 1
-        (self._resting if self._invalid[pair] < pair_limit else self.given_up).add(pair)
+        is_resting = self._invalid[pair] < config.max_invalid_per_pair
+        (self._resting if is_resting else self.given_up).add(pair)
         self._invalid_in_row[[a, b]] += 1
-        fallen = [item for item in pair if self._invalid_in_row[item] >= item_limit and not self.set_aside[item]]
+        limit = config.max_invalid_per_item
+        fallen = [item for item in pair if self._invalid_in_row[item] >= limit and not self.set_aside[item]]
         self.set_aside[fallen] = True
         return fallen
 
@@ -351,12 +347,12 @@ class Ledger:
             self.closed[i, j] = self.closed[j, i] = False
         self._resting.clear()
 
-    def forgive(self, *, pair_limit: int, item_limit: int) -> None:
+    def forgive(self, config: AdaptiveConfig) -> None:
         """Other limits on invalid answers: what is below them now may be asked about again, from the next round on."""
-        below = {pair for pair in self.given_up if self._invalid[pair] < pair_limit}
+        below = {pair for pair in self.given_up if self._invalid[pair] < config.max_invalid_per_pair}
         self.given_up -= below
         self._resting |= below
-        self.set_aside &= (self._invalid_in_row >= item_limit) | self.withdrawn
+        self.set_aside &= (self._invalid_in_row >= config.max_invalid_per_item) | self.withdrawn
 
     def withdraw(self, items: Sequence[int]) -> None:
         """Items are no longer asked about, whatever their answers were; these stay."""
@@ -461,7 +457,7 @@ class WarmStart:
         left, right = left[~ledger.set_aside[left]], right[~ledger.set_aside[right]]
         free = ~ledger.closed[np.ix_(left, right)]
         if not free.any():
-            free = ledger.resting(left, right)
+            free = np.array([[ledger.rests(i, j) for j in right.tolist()] for i in left.tolist()], dtype=np.bool_)
         if not free.any():
             return None
         apart = np.abs(self._position[left][:, None] - self._position[link[0]]) + np.abs(

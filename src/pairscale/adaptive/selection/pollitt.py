@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -21,7 +21,8 @@ from pairscale.models.trueskill import BETA
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from pairscale.adaptive.config import AdaptiveConfig, RoundQuotas
+    from pairscale.adaptive.config import AdaptiveConfig
+    from pairscale.adaptive.logs import Columns, Row
     from pairscale.adaptive.refits import Belief
     from pairscale.adaptive.selection.ledger import Flags, Ledger
     from pairscale.core.arrays import Floats, Ints
@@ -52,10 +53,10 @@ class Round:
         overrides: star caps passed so far.
         selected: pairs chosen so far.
         is_stale: whether an answer, a refit, new items or settings came since it began.
-        plan: the quotas as they are logged.
+        plan: the quotas, with what else the round log says of them.
     """
 
-    def __init__(self, round_id: int, n_items: int, quota: dict[str, int], plan: RoundQuotas | None) -> None:
+    def __init__(self, round_id: int, n_items: int, quota: dict[str, int], plan: Mapping[str, int] | None) -> None:
         self.round_id = round_id
         self.stages = tuple(quota)
         self.quota = quota
@@ -116,7 +117,7 @@ class BoundarySlots:
         """Whether the next local link has a slot."""
         return self._earned + share - self._taken >= 1 - _LAST_DIGITS
 
-    def count(self, fields: Mapping[str, Any], share: float, *, back: bool = False) -> None:
+    def count(self, fields: Row, share: float, *, back: bool = False) -> None:
         """Count a link by the columns of its step; with ``back``, as if it had not been asked.
 
         Args:
@@ -310,7 +311,7 @@ class Attempt(NamedTuple):
     """What came of one attempt: the two items, or None; and columns of the step log."""
 
     pair: tuple[int, int] | None
-    fields: dict[str, Any]
+    fields: Columns
 
 
 def run_attempt(scene: Scene, i: Ints, j: Ints, routing: Routing, rng: np.random.Generator) -> Attempt:
@@ -324,7 +325,7 @@ def run_attempt(scene: Scene, i: Ints, j: Ints, routing: Routing, rng: np.random
         rng: of this attempt.
     """
     ledger, config = scene.ledger, scene.config
-    fields: dict[str, Any] = {
+    fields: Columns = {
         "n_candidates_generated": len(i),
         "explore_rate_used": routing.explore_rate,
         "local_priority_mode": routing.mode,
@@ -417,7 +418,7 @@ def _chosen(
     seen: npt.NDArray[np.uint8],
     routing: Routing,
     rng: np.random.Generator,
-    fields: dict[str, Any],
+    fields: Columns,
 ) -> int | None:
     """Coverage quota, exploring, or the greatest utility (§7.5)."""
     ledger, config, draws = scene.ledger, scene.config, routing.draws
@@ -504,21 +505,17 @@ class _Ladder:
         items = self.scene.order[self._usable(repeats)[self.scene.order]]
         cap, all_pairs = self.scene.config.C_max, len(items) * (len(items) - 1) // 2
         outcome = self._tried(fallback, items, repeats, cap, rng)
-        last = self.stage == STAGES[-1] and fallback in _LAST and self.draws == EXPLOIT
-        if outcome.pair is None and last and all_pairs > cap:
+        if outcome.pair is not None or self.stage != STAGES[-1]:
+            return outcome
+        if fallback in _LAST and self.draws == EXPLOIT and all_pairs > cap:
             # A run does not end because a draw missed the few pairs that are left: here all are looked at.
             outcome = self._tried(fallback, items, repeats, all_pairs, rng)
-        if outcome.pair is None and fallback == FALLBACKS[-1] and self._is_about_to_starve():
+        found_none = outcome.pair is None and self.round.selected == 0
+        if found_none and fallback == FALLBACKS[-1] and self.scene.config.discount_repeats:
+            # Nothing in a whole round: the last pairs that were not asked may all be far apart, or of items that were
+            # asked about too often lately. They are taken rather than none.
             outcome = self._tried(fallback, items, repeats, all_pairs, rng, any_pair=True)
         return outcome
-
-    def _is_about_to_starve(self) -> bool:
-        """Whether nothing was found in a whole round of a run that discounts repeats.
-
-        The last pairs that were not asked may all be far apart, or of items that were asked about too often lately.
-        They are taken rather than none.
-        """
-        return self.stage == STAGES[-1] and self.round.selected == 0 and self.scene.config.discount_repeats
 
     def _tried(
         self,
@@ -531,7 +528,7 @@ class _Ladder:
         any_pair: bool = False,
     ) -> Attempt:
         i, j = self._candidates(fallback, items, repeats, cap, rng, any_pair=any_pair)
-        fields: dict[str, Any] = {}
+        fields: Columns = {}
         if self.stage == "long_link" and self.scene.identified:
             i, j, fields = _still_open(self.scene, i, j)
         outcome = run_attempt(self.scene, i, j, self._routing(fallback, lift_caps=any_pair), rng)
@@ -605,7 +602,7 @@ def _explore_rate(scene: Scene, fallback: str) -> float:
 
 def choose_in_stage(
     scene: Scene, round_: Round, stage: str, seeds: tuple[int, ...]
-) -> tuple[tuple[int, int] | None, dict[str, Any]]:
+) -> tuple[tuple[int, int] | None, Columns]:
     """The next pair of a stage, or None when it is starved; with the columns of the step log that tell how.
 
     Args:
@@ -647,7 +644,7 @@ def _rungs(scene: Scene, round_: Round, seeds: tuple[int, ...]) -> Iterator[tupl
                 yield route, repeats, fallback
 
 
-def _still_open(scene: Scene, i: Ints, j: Ints) -> tuple[Ints, Ints, dict[str, Any]]:
+def _still_open(scene: Scene, i: Ints, j: Ints) -> tuple[Ints, Ints, Columns]:
     """The posterior gate of long links (§5.1.2), by TrueSkill when there is no posterior."""
     config = scene.config
     if scene.belief is None:
@@ -660,14 +657,12 @@ def _still_open(scene: Scene, i: Ints, j: Ints) -> tuple[Ints, Ints, dict[str, A
     return i[is_open], j[is_open], {"long_gate_pass": passed, "long_gate_reason": reason if passed else decided}
 
 
-def _reason(fields: dict[str, Any]) -> str:
+def _reason(fields: Columns) -> str:
     """Where in the pipeline the last candidate was lost."""
-    for name, reason in (
-        ("n_candidates_generated", "no_candidates"),
-        ("n_candidates_after_hard_filters", "hard_filters"),
-        ("n_candidates_after_duplicates", "duplicates"),
-        ("n_candidates_after_star_caps", "star_caps"),
-    ):
-        if not fields[name]:
-            return reason
-    return "routing"
+    reasons = {
+        "n_candidates_generated": "no_candidates",
+        "n_candidates_after_hard_filters": "hard_filters",
+        "n_candidates_after_duplicates": "duplicates",
+        "n_candidates_after_star_caps": "star_caps",
+    }
+    return next((reason for name, reason in reasons.items() if not fields[name]), "routing")
