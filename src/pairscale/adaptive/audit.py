@@ -138,7 +138,7 @@ class _Audit(Replay):
             _compare(step, proposal.row, logged)
             return
         _require(logged.get("status") != "starved", f"{step} is logged as starved, but there is a pair to ask about")
-        _compare(step, proposal.fields, {name: logged.get(name) for name in proposal.fields})
+        _compare(step, proposal.fields, logged, only_made=True)
 
     def record(self, logged: Row) -> Columns:
         made = super().record(logged)

@@ -30,8 +30,8 @@ from pairscale.adaptive.selection.pollitt import (
 )
 from pairscale.adaptive.selectors import (
     POLLITT,
+    Attempt,
     OwnSelector,
-    Selector,
     choose_by,
     make_selector,
     named_selector,
@@ -44,7 +44,7 @@ from pairscale.models.trueskill import win_probability
 if TYPE_CHECKING:
     from pairscale.adaptive.config import Settings
     from pairscale.adaptive.logs import Columns, Row
-    from pairscale.adaptive.selection.ledger import Flags
+    from pairscale.adaptive.selection.ledger import Flags, Pair
     from pairscale.core.arrays import Floats, Ints
 
 WARM_START = "warm_start"
@@ -134,8 +134,7 @@ class Engine:
         self.chooser = named_selector(selector)
         self.seed = require_int(seed, "seed", least=0)
         self.selector = selector_name(self.chooser)
-        # Who chooses, where it is not by rounds.
-        self._other: Selector | None = None if self.chooser == POLLITT else make_selector(self.chooser, self)
+        self._selector = make_selector(self.chooser, self)
         self.ids: list[str] = []
         self._settle_size(ids, adaptive_config, btl_config)
         self.ledger = Ledger(len(ids), self.config.W_cap, mu, sigma)
@@ -152,12 +151,11 @@ class Engine:
         is_aimed = self.config.top is not None and self.selector == "information"
         self._warm = WarmStart(len(ids), np.random.default_rng((self.seed, 0)), is_chain=not is_aimed)
         self._round = Round(0, len(ids), {}, None)
-        self._complete: Round | None = None
+        self._complete = self._round
         self._boundary = BoundarySlots()
         self._anchors: Flags = np.zeros(len(ids), dtype=np.bool_)
         self._settle_worth()
-        if self._other is not None:
-            self._other.joined(self.ledger)
+        self._selector.joined(self.ledger)
 
     def _settle_size(self, more: Iterable[str], adaptive_config: Settings | None, btl_config: Settings | None) -> None:
         """Take in items and settings: what is not given follows from the number of items."""
@@ -259,7 +257,7 @@ class Engine:
         self.starve(row)
         return Starved(row)
 
-    def _unchosen(self, pair: tuple[int, int], stage: str) -> Proposal:
+    def _unchosen(self, pair: Pair, stage: str) -> Proposal:
         """A pair that no selector chose."""
         fields = {
             "is_explore_step": False, "candidate_starved": False, "fallback_used": "base", "fallback_path": "base",
@@ -267,7 +265,7 @@ class Engine:
         }  # fmt: skip
         return self._proposed(pair, fields | self._scheduled(stage))
 
-    def _to_reverse(self) -> list[tuple[int, int]]:
+    def _to_reverse(self) -> list[Pair]:
         """The pairs to draw from when the next step asks one again in the other order; none when it does not.
 
         It does when reversed pairs are behind their share, or too few have shown that the judge repeats itself. Where
@@ -304,12 +302,11 @@ class Engine:
         """Begin this round, unless it has begun."""
         if round_id <= self._round.round_id:
             return
-        if self._round.round_id > 0:
-            self._complete = self._round
+        self._complete = self._round
         self.ledger.wake()
         plan = None
         quota = {self.selector: self.config.round_pairs_target}
-        if self._other is None:
+        if self.chooser == POLLITT:
             if self.belief is None:
                 self._refresh_anchors(self.ledger.mu)
             has_anchors = bool(self._anchors.any())
@@ -321,12 +318,12 @@ class Engine:
         self._anchors = np.zeros(self.ledger.n, dtype=np.bool_)
         self._anchors[anchor_items(best_first(score, self._by_id), self.config)] = True
 
-    def _choose(self, stage: str) -> tuple[tuple[int, int] | None, Columns]:
+    def _choose(self, stage: str) -> Attempt:
         seeds = (self.seed, self.steps + 1)
         scheduled = self._scheduled(stage)
-        if self._other is not None:
-            pair, fields = choose_by(self._other, self.ledger, self.config, seeds)
-            return pair, scheduled | fields
+        if self.chooser != POLLITT:
+            pair, fields = choose_by(self._selector, self.ledger, self.config, seeds)
+            return Attempt(pair, scheduled | fields)
         scene = self._scene()
         pair, fields = choose_in_stage(scene, self._round, stage, seeds)
         if pair is not None:
@@ -335,7 +332,7 @@ class Engine:
                 fields[f"is_anchor_{side}"] = bool(scene.is_anchor[item])
                 fields[f"stratum_{side}"] = int(scene.stratum[item])
             fields["dist_stratum"] = abs(fields["stratum_i"] - fields["stratum_j"])
-        return pair, scheduled | fields
+        return Attempt(pair, scheduled | fields)
 
     def _scene(self) -> Scene:
         order = best_first(self.ledger.mu, self._by_id)
@@ -356,7 +353,7 @@ class Engine:
             "stage_quota": self._round.quota.get(stage),
         }
 
-    def _proposed(self, pair: tuple[int, int], fields: Row) -> Proposal:
+    def _proposed(self, pair: Pair, fields: Row) -> Proposal:
         ledger = self.ledger
         first, second = ledger.order(*pair)
         columns: Columns = {
@@ -395,8 +392,7 @@ class Engine:
             self._boundary.count(fields, self.config.boundary_frac)
         self.open[proposal.step_id] = proposal
         self.ledger.open(a, b)
-        if self._other is not None:
-            self._other.opened(self.ledger, a, b)
+        self._selector.opened(self.ledger, a, b)
 
     def starve(self, row: Row) -> None:
         """A stage found nothing; :meth:`propose` has done this, a replay does it with what was logged."""
@@ -469,8 +465,7 @@ class Engine:
         elif row["round_id"] == self._round.round_id:
             self._round.committed(row["round_stage"])
         self.ledger.is_linked = self._warm.done
-        if self._other is not None:
-            self._other.committed(self.ledger, a, b, y)
+        self._selector.committed(self.ledger, a, b, y)
         p = win_probability(row["mu_i"], row["sigma_i"], row["mu_j"], row["sigma_j"])
         row |= {"p_ij": p, "U0_ij": p * (1 - p)}
         self.failures_in_row = 0
@@ -495,8 +490,7 @@ class Engine:
             again = sum((fields.get(name) or 0) > 0 for name in ("used_in_round_i", "used_in_round_j"))
             override = bool(fields["star_override_used"])
             self._round.rejected(stage, proposal.first, proposal.second, repeats=again, override=override)
-        if self._other is not None:
-            self._other.dropped(self.ledger, proposal.first, proposal.second)
+        self._selector.dropped(self.ledger, proposal.first, proposal.second)
 
     # Refits
 
@@ -535,8 +529,7 @@ class Engine:
     def refit_request(self) -> RefitRequest:
         """All that a refit of what is committed now needs to know."""
         ledger = self.ledger
-        is_over = self._round.round_id > 0 and self._round.stage is None
-        complete = self._round if is_over else self._complete
+        complete = self._round if self._round.stage is None else self._complete
         return RefitRequest(
             refit_id=self.n_refits + 1,
             ids=tuple(self.ids),
@@ -544,8 +537,8 @@ class Engine:
             **{name: getattr(ledger, name).copy() for name in ("mu", "sigma", "degree", "first", "second")},
             n_unique_pairs=ledger.n_unique_pairs,
             step_id_at_refit=self.steps,
-            round_id_at_refit=0 if complete is None else complete.round_id,
-            quotas=None if complete is None else complete.plan,
+            round_id_at_refit=complete.round_id,
+            quotas=complete.plan,
             health={
                 **health_columns(self._new_rows),
                 "recent_deg_median_since_last_refit": float(np.median(ledger.recent)),
@@ -562,8 +555,7 @@ class Engine:
             btl=self.btl,
             withdrawn=ledger.withdrawn.copy(),
             probability=ledger.probabilities if self.btl.answer == "probability" else None,
-            judged_by=ledger.judged_by if self.btl.judges == "slopes" else None,
-            judges=tuple(ledger.judges),
+            judged_by=tuple(ledger.judged_by) if self.btl.judges == "slopes" else None,
         )
 
     def _lag_point(self) -> LagPoint | None:
@@ -594,8 +586,7 @@ class Engine:
             return  # items joined meanwhile: it says nothing of them, so nothing is decided on it
         self.belief = belief
         self.identified = belief.global_identified
-        if self._other is None:
-            self._refresh_anchors(belief.theta_mean)
+        self._refresh_anchors(belief.theta_mean)
         self.stop_reason = stop_reason
         if stop_reason is None:
             self._ask_for_refit(only_at_end=True)
@@ -664,8 +655,7 @@ class Engine:
         self.belief = None
         self.identified = False
         self.stop_reason = None
-        if self._other is not None:
-            self._other.joined(self.ledger)
+        self._selector.joined(self.ledger)
 
     def withdraw(self, ids: Sequence[str], *, taken: int = 0) -> None:
         """Ask no more about some items: their comparisons stay, and a stop no longer depends on them.

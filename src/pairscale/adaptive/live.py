@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from pairscale.adaptive.engine import FEWEST, Proposal, Starved, uid_of
@@ -478,7 +477,7 @@ class AdaptiveSource:
         self._log_refit(outcome, is_closing=True)
 
     def _log_refit(self, outcome: RefitOutcome, *, is_closing: bool) -> Row:
-        row, where = outcome.row, self.state.where
+        row, folder = outcome.row, self.state.folder
         kept = {"belief": outcome.belief.to_bytes()}
         warm = None if is_closing else warm_to_bytes(outcome.warm)
         if warm is not None:
@@ -488,8 +487,8 @@ class AdaptiveSource:
         self.journal.put(Entry(rows=rows, scores=outcome.items, blobs=kept))
         self.state.add_refit(row, outcome.items)
         self.view.refit(row)
-        if self.state.settings["persist_item_log"] and where is not None and "://" not in where:
-            write_table(outcome.items, Path(where).parent / f"item_log_refit_{row['refit_id']:04d}.csv")
+        if self.state.settings["persist_item_log"] and folder is not None:
+            write_table(outcome.items, folder / f"item_log_refit_{row['refit_id']:04d}.csv")
         return row
 
 

@@ -344,8 +344,7 @@ def _raw_responses(state: AdaptiveState) -> pl.DataFrame:
 def _save(out: AdaptiveResult, target: str | os.PathLike[str] | None) -> Path:
     """Every table as a file of a folder, or the ranking alone as the file that was named."""
     if target is None:
-        where = out.state.where
-        target = (Path.cwd() if where is None or "://" in where else Path(where).parent) / "adaptive_outputs"
+        target = (out.state.folder or Path.cwd()) / "adaptive_outputs"
     folder = Path(target)
     if folder.suffix:
         return write_table(out.items, folder)

@@ -196,8 +196,7 @@ class RefitRequest:
             round log and decisions are without them.
         probability: per comparison, the probability that the first is better, NaN where the judge gave none; None when
             only winners are evidence.
-        judged_by: per comparison, who judged, as a number of ``judges``; None where judges are pooled.
-        judges: the names of the judges of a panel that have answered.
+        judged_by: per comparison, who of a panel judged; None where judges are pooled.
     """
 
     refit_id: int
@@ -224,8 +223,7 @@ class RefitRequest:
     is_closing: bool = False
     withdrawn: Flags | None = None
     probability: Floats | None = None
-    judged_by: Ints | None = None
-    judges: tuple[str, ...] = ()
+    judged_by: tuple[str | None, ...] | None = None
 
     @property
     def counted(self) -> Flags | slice:
@@ -241,16 +239,16 @@ class RefitRequest:
 
     def rows(self) -> pl.DataFrame:
         """The comparisons by id: ``ID1 ID2 better_id``, where a tie has none, and ``probability``, if it counts."""
-        names = pl.Series(self.ids, dtype=pl.String)
+        names = np.array([*self.ids, None], dtype=np.object_)
         first, second, y = self.history.T.astype(np.int64)
-        numbers = {"ID1": first, "ID2": second, "better_id": np.where(y == 1, first, second)}
-        rows = pl.DataFrame({name: names.gather(items) for name, items in numbers.items()})
-        rows = rows.with_columns(better_id=pl.when(pl.Series(y != TIE)).then("better_id"))
+        winner = np.where(y == 1, first, second)
+        winner[y == TIE] = -1  # None
+        columns: dict[str, Any] = {"ID1": names[first], "ID2": names[second], "better_id": names[winner]}
+        if self.judged_by is not None and any(self.judged_by):
+            columns["judge_id"] = self.judged_by
+        rows = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String()))
         if self.probability is not None:
             rows = rows.with_columns(probability=pl.Series(self.probability, dtype=pl.Float64).fill_nan(None))
-        if self.judged_by is not None and self.judges:
-            who = pl.Series(list(self.judges), dtype=pl.String).gather(self.judged_by)
-            rows = rows.with_columns(judge_id=who)
         return rows
 
     def seed_of(self, attempt: int = 0) -> int:
@@ -375,10 +373,9 @@ def _items(request: RefitRequest, posterior: Posterior) -> pl.DataFrame:
     items = item_log(posterior, request.refit_id, request.degree, request.first, request.second, repeated)
     if request.adaptive.top is None:
         return items
-    counted = request.of_counted(posterior)
-    in_top, _ = top_figures(counted, request.adaptive.top)
-    names = pl.DataFrame({"ID": counted.ids, "top_prob": in_top}, schema_overrides={"ID": pl.String})
-    return items.drop("top_prob").join(names, on="ID", how="left", maintain_order="left")
+    in_top = np.full(len(request.ids), np.nan)
+    in_top[request.counted], _ = top_figures(request.of_counted(posterior), request.adaptive.top)
+    return items.with_columns(top_prob=pl.Series(in_top).fill_nan(None))
 
 
 def _repeat_agreement(fit: Any, repeats: Repeats) -> float | None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import index
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pairscale.adaptive.config import AdaptiveConfig
     from pairscale.adaptive.engine import Engine
     from pairscale.adaptive.logs import Columns
-    from pairscale.adaptive.selection.ledger import Flags, Ledger
+    from pairscale.adaptive.selection.ledger import Flags, Ledger, Pair
     from pairscale.core.arrays import Floats, Ints
 
 SELECTORS = ("random", "nearest", "information")
@@ -102,7 +102,7 @@ class OwnSelector(Protocol):
         ...     return first[best], second[best]
     """
 
-    def __call__(self, now: Situation, /) -> tuple[int, int] | None:
+    def __call__(self, now: Situation, /) -> Pair | None:
         """Choose."""
         ...
 
@@ -182,6 +182,13 @@ def name_of(thing: Any) -> str:
 # All of them
 
 
+class Attempt(NamedTuple):
+    """What came of looking for a pair: the two items, or None; and columns of the step log."""
+
+    pair: Pair | None
+    fields: Columns
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The pair that a selector chose.
@@ -254,9 +261,7 @@ def _most_answers(ledger: Ledger, config: AdaptiveConfig, fallback: str) -> int:
     return config.dup_max_obs if fallback == "base" else config.dup_max_obs_relaxed
 
 
-def choose_by(
-    selector: Selector, ledger: Ledger, config: AdaptiveConfig, seeds: tuple[int, int]
-) -> tuple[tuple[int, int] | None, Columns]:
+def choose_by(selector: Selector, ledger: Ledger, config: AdaptiveConfig, seeds: Pair) -> Attempt:
     """The pair that a selector chooses, or None when there is none; with the columns of the step log that tell how.
 
     Pairs that were asked often enough come only when nothing else is left (§5.3.2).
@@ -282,16 +287,18 @@ def choose_by(
         "fallback_used": path[-1], "fallback_path": ">".join(path),
         "starvation_reason": "no_candidates" if choice is None else None,
     }  # fmt: skip
-    return (None if choice is None else (choice.i, choice.j)), fields
+    return Attempt(None if choice is None else (choice.i, choice.j), fields)
 
 
 def make_selector(selector: str | OwnSelector, engine: Engine) -> Selector:
-    """The selector of that name, or one around a function of the user's.
+    """The selector of that name, or one around a function of the user's; one that does nothing for rounds.
 
     Args:
         selector: from :func:`named_selector`.
         engine: the engine that asks, which knows the ids and the scores of the last refit, for a :class:`Situation`.
     """
+    if selector == POLLITT:
+        return Selector()
     if selector == "random":
         return Selector(_fair)
     if selector == "nearest":

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,6 +124,11 @@ class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("
     @property
     def _ranking(self) -> pl.DataFrame:
         return summarize_items(self, sort_by="theta_mean")
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the run file; None of a run in memory or in a database."""
+        return None if self.where is None or "://" in self.where else Path(self.where).parent
 
     @property
     def ids(self) -> list[str]:
@@ -368,36 +374,23 @@ class Replay:
         self._beliefs = [store.read_blob("belief", number) for number in range(1, len(self.rounds) + 1)]
 
     def run(self) -> None:
-        """Let everything happen."""
-        for at, happened in enumerate(self._in_order()):
-            for what in happened:
-                if "event" in what:
+        """Let everything happen: rows of the step log, and before each of them the proposals and events in their order.
+
+        Both say behind how many rows they came. Among those of the same place, an event says which was the last step
+        then.
+        """
+        happened = [(row["proposed_after"], row["step_id"], 0, row) for row in self._proposals]
+        happened += [(event["after"], event["steps"], 1, event) for event in self.events[1:]]
+        waiting = deque(sorted(happened, key=itemgetter(0, 1, 2)))
+        for at in range(len(self.rows) + 1):
+            while waiting and waiting[0][0] == at:
+                _, _, is_event, what = waiting.popleft()
+                if is_event:
                     self.happen(what)
                 else:
                     self.propose(what)
             if at < len(self.rows) and self.rows[at]["status"] != "starved":
                 self.record(self.rows[at])
-
-    def _in_order(self) -> Iterator[list[Row]]:
-        """For each row of the step log, and for their end, what happened before it: events and proposals in order.
-
-        Both say behind how many rows they came. Among those of the same place, an event says which was the last step
-        then.
-        """
-        proposed: dict[int, deque[Row]] = defaultdict(deque)
-        for row in sorted(self._proposals, key=lambda row: int(row["step_id"])):
-            proposed[row["proposed_after"]].append(row)
-        happened: dict[int, list[Row]] = defaultdict(list)
-        for event in self.events[1:]:
-            happened[event["after"]].append(event)
-        for at in range(len(self.rows) + 1):
-            order: list[Row] = []
-            waiting = proposed[at]
-            for what in happened[at]:
-                while waiting and waiting[0]["step_id"] <= what["steps"]:
-                    order.append(waiting.popleft())
-                order.append(what)
-            yield [*order, *waiting]
 
     def propose(self, logged: Row) -> None:
         """A pair was proposed, or a stage found none."""

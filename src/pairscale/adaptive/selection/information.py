@@ -68,11 +68,12 @@ from scipy.linalg import lapack
 from scipy.optimize import brentq
 from scipy.special import expit, ndtr
 
+from pairscale.adaptive.selection.ledger import pair_of
 from pairscale.adaptive.selectors import Choice, Selector, allowed_pairs
 from pairscale.models.prior_mode import prior_mode, signed_sums
 
 if TYPE_CHECKING:
-    from pairscale.adaptive.selection.ledger import Flags, Ledger
+    from pairscale.adaptive.selection.ledger import Flags, Ledger, Pair
     from pairscale.core.arrays import Floats
     from pairscale.models.bayes.posterior import Posterior
 
@@ -194,18 +195,17 @@ class Laplace:
         self.mode: Floats = np.zeros(0)
         self.covariance: Floats = np.zeros((0, 0))
         self._next_sd = SD_START
-        self._open: dict[tuple[int, int], float] = {}  # in flight, with the weight that is in the covariance
-        self._answers: dict[tuple[int, int], list[float]] = {}  # by pair, how many, and how many the lower number won
+        self._open: dict[Pair, float] = {}  # in flight, with the weight that is in the covariance
+        self._answers: dict[Pair, list[float]] = {}  # by pair, how many, and how many the lower number won
 
     def join(self, more: int) -> None:
         """More items, of which nothing but the prior is known."""
-        size = self.n + more
-        grown = np.zeros((size, size))
-        grown[: self.n, : self.n] = self.covariance
-        grown[range(self.n, size), range(self.n, size)] = self.sd**2
-        self.covariance = grown
-        self.mean, self.mode = (np.concatenate([values, np.zeros(more)]) for values in (self.mean, self.mode))
-        self.n = size
+        new = np.arange(self.n, self.n + more)
+        self.covariance = np.pad(self.covariance, (0, more))
+        self.covariance[new, new] = self.sd**2
+        self.mean = np.pad(self.mean, (0, more))
+        self.mode = np.pad(self.mode, (0, more))
+        self.n += more
 
     def open(self, a: int, b: int) -> None:
         """A pair is in flight: what it is expected to tell counts already."""
@@ -213,19 +213,19 @@ class Laplace:
         v = float(column[a] - column[b])
         weight = float(expected_information(np.asarray(self.mean[a] - self.mean[b]), np.asarray(v)))
         weight *= self._share(a, b)
-        self._open[_key(a, b)] = weight
+        self._open[pair_of(a, b)] = weight
         self._add(column, v, weight)
 
     def drop(self, a: int, b: int) -> None:
         """A pair in flight came back without an answer: its weight is taken out again."""
         column = self._difference(a, b)
-        self._add(column, float(column[a] - column[b]), -self._open.pop(_key(a, b)))
+        self._add(column, float(column[a] - column[b]), -self._open.pop(pair_of(a, b)))
 
     def answer(self, a: int, b: int, y: float) -> None:
         """Take in that a was compared with b, and won when y is 1; 0.5 is a tie, half a win for each."""
         share = self._share(a, b)
         self._count(a, b, y)
-        weight = self._open.pop(_key(a, b), 0.0)
+        weight = self._open.pop(pair_of(a, b), 0.0)
         column = self._difference(a, b)
         v = float(column[a] - column[b])
         # Taking the weight out and putting the answer in is one change of the difference, so it is one of rank one.
@@ -249,10 +249,10 @@ class Laplace:
 
     def _share(self, a: int, b: int) -> float:
         """What the next answer on a pair counts: 1, or less when it has one."""
-        return 1.0 if not self.discount or _key(a, b) not in self._answers else 1 - self.discount
+        return 1.0 if not self.discount or pair_of(a, b) not in self._answers else 1 - self.discount
 
     def _count(self, a: int, b: int, y: float) -> None:
-        answers = self._answers.setdefault(_key(a, b), [0.0, 0.0])
+        answers = self._answers.setdefault(pair_of(a, b), [0.0, 0.0])
         answers[0] += 1
         answers[1] += y if a < b else 1 - y
 
@@ -296,10 +296,6 @@ class Laplace:
 def _answers_between(n: int) -> int:
     """How many answers are taken in one by one before everything is solved again, which takes time of the order n³."""
     return max(5, n // 4) if n <= 500 else n // 2
-
-
-def _key(a: int, b: int) -> tuple[int, int]:
-    return (a, b) if a < b else (b, a)
 
 
 def _mode(m: float, v: float, y: float) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
 
     Flags = npt.NDArray[np.bool_]
+
+Pair: TypeAlias = tuple[int, int]
+"""Two items by their numbers."""
 
 FIRST_ANSWERS = 10
 """A judge that is asked for probabilities and gives none in this many answers gives none."""
@@ -65,8 +68,8 @@ class RepeatCounts:
     n_same_order: int = 0
     n_agreeing: int = 0
     points_of_first: float = 0.0
-    once: list[tuple[int, int]] = field(default_factory=list)
-    _last: dict[tuple[int, int], float] = field(default_factory=dict)  # Y, by first and second
+    once: list[Pair] = field(default_factory=list)
+    _last: dict[Pair, float] = field(default_factory=dict)  # Y, by first and second
 
     @property
     def n_repeats(self) -> int:
@@ -98,7 +101,7 @@ class RepeatCounts:
             self.n_flips += not orders_agree
             self.n_agreeing += orders_agree
         self._last[a, b] = y
-        pair = (min(a, b), max(a, b))
+        pair = pair_of(a, b)
         if times == 0:
             self.once.append(pair)
         elif times == 1:  # the last one takes its place
@@ -130,6 +133,11 @@ class RepeatCounts:
         return surely_above(self.n_flips, self.n_reversed, share, _FLIP_LEVEL)
 
 
+def pair_of(i: int, j: int) -> Pair:
+    """Two items, the lower number first."""
+    return (i, j) if i < j else (j, i)
+
+
 class Ledger:
     """The counts and beliefs of a run.
 
@@ -149,7 +157,7 @@ class Ledger:
         given_up: the pairs that are not asked any more, because there were too many invalid answers on them.
         committed: how many comparisons are committed.
         n_unique_pairs: how many different pairs are among them.
-        judges: the names of the judges of a panel that have answered.
+        judged_by: per committed comparison, who of a panel judged; None where a run has one judge.
         repeats: how the answers on pairs that were asked again agree.
         discount: the share of its worth that a pair loses once it has an answer; 0 when repeats are not discounted.
         top: how many texts at the top the run is for; None when it is for the whole order.
@@ -168,10 +176,9 @@ class Ledger:
         self.withdrawn = np.zeros(n, dtype=np.bool_)
         self.seen = np.zeros((n, n), dtype=np.uint8)
         self.closed = np.eye(n, dtype=np.bool_)
-        self.given_up: set[tuple[int, int]] = set()
+        self.given_up: set[Pair] = set()
         self.committed = 0
         self.n_unique_pairs = 0
-        self.judges: list[str] = []
         self.repeats = RepeatCounts()
         self.discount = 0.0
         self.top: int | None = None
@@ -179,11 +186,11 @@ class Ledger:
         self.is_linked = True
         self._last_first = np.zeros((n, n), dtype=np.bool_)  # [i, j]: i stood first when the two last met
         self._window: Ints = np.zeros((window, 2), dtype=np.int64)
-        self._resting: set[tuple[int, int]] = set()
-        self._invalid: Counter[tuple[int, int]] = Counter()
+        self._resting: set[Pair] = set()
+        self._invalid: Counter[Pair] = Counter()
         self._log: list[tuple[int, int, int]] = []
         self._probabilities: list[float] = []
-        self._judged_by: list[int] = []
+        self.judged_by: list[str | None] = []
 
     degree: Ints
     first: Ints
@@ -206,11 +213,6 @@ class Ledger:
         return np.array(self._probabilities, dtype=np.float64)
 
     @property
-    def judged_by(self) -> Ints:
-        """Per committed comparison, who judged, as a number of ``judges``; 0 where a run has one judge."""
-        return np.array(self._judged_by, dtype=np.int64)
-
-    @property
     def has_probabilities(self) -> bool:
         """Whether any committed comparison has a probability."""
         return any(not np.isnan(probability) for probability in self._probabilities)
@@ -231,21 +233,21 @@ class Ledger:
         """Per item, recent comparisons and those being asked: what star caps go by."""
         return self.recent + self.open_degree
 
-    def order(self, i: int, j: int) -> tuple[int, int]:
+    def order(self, i: int, j: int) -> Pair:
         """Which of the two stands first (§7.6): the other than last time, else the one that stood second more often."""
         if self.seen[i, j]:
             return (j, i) if self._last_first[i, j] else (i, j)
         lead_i = self.first[i] - self.second[i] + self._open_lead[i]
         lead_j = self.first[j] - self.second[j] + self._open_lead[j]
         if lead_i == lead_j:
-            return min(i, j), max(i, j)
+            return pair_of(i, j)
         return (i, j) if lead_i < lead_j else (j, i)
 
     def rests(self, i: int, j: int) -> bool:
         """Whether two rest, and may be asked again."""
-        return (min(i, j), max(i, j)) in self._resting
+        return pair_of(i, j) in self._resting
 
-    def reversible(self) -> list[tuple[int, int]]:
+    def reversible(self) -> list[Pair]:
         """The pairs that were asked once and may be asked now."""
         aside = self.set_aside
         return [pair for pair in self.repeats.once if not (self.closed[pair] or aside[pair[0]] or aside[pair[1]])]
@@ -261,21 +263,24 @@ class Ledger:
 
     def times(self, first: int, second: int) -> int:
         """How often two were asked before, in either order, with an answer and in vain."""
-        return int(self.seen[first, second]) + self._invalid[min(first, second), max(first, second)]
+        return int(self.seen[first, second]) + self._invalid[pair_of(first, second)]
 
     # What happens
 
     def open(self, a: int, b: int) -> None:
         """A pair is being asked: it and its items count as used."""
-        self.closed[a, b] = self.closed[b, a] = True
-        self._resting.discard((min(a, b), max(a, b)))
+        self._close(a, b)
+        self._resting.discard(pair_of(a, b))
         self.open_degree[[a, b]] += 1
         self._open_lead[a] += 1
         self._open_lead[b] -= 1
 
+    def _close(self, a: int, b: int, *, value: bool = True) -> None:
+        self.closed[a, b] = self.closed[b, a] = value
+
     def drop(self, a: int, b: int) -> None:
         """A pair is not being asked any more, and counts as if it had never been."""
-        self.closed[a, b] = self.closed[b, a] = False
+        self._close(a, b, value=False)
         self.open_degree[[a, b]] -= 1
         self._open_lead[a] -= 1
         self._open_lead[b] += 1
@@ -313,9 +318,7 @@ class Ledger:
         self.recent[[a, b]] += 1
         self._log.append((a, b, TIE if y == 0.5 else int(y)))
         self._probabilities.append(np.nan if probability is None else probability)
-        if judge is not None and judge not in self.judges:
-            self.judges.append(judge)
-        self._judged_by.append(0 if judge is None else self.judges.index(judge))
+        self.judged_by.append(judge)
         self.committed += 1
 
     def reject(self, a: int, b: int, config: AdaptiveConfig, *, is_error: bool) -> list[int]:
@@ -327,8 +330,8 @@ class Ledger:
             Items that are set aside from now on.
         """
         self.drop(a, b)
-        self.closed[a, b] = self.closed[b, a] = True
-        pair = (min(a, b), max(a, b))
+        self._close(a, b)
+        pair = pair_of(a, b)
         if is_error:
             self._resting.add(pair)
             return []
@@ -343,8 +346,8 @@ class Ledger:
 
     def wake(self) -> None:
         """A new round: pairs that rested may be asked again."""
-        for i, j in self._resting:
-            self.closed[i, j] = self.closed[j, i] = False
+        for pair in self._resting:
+            self._close(*pair, value=False)
         self._resting.clear()
 
     def forgive(self, config: AdaptiveConfig) -> None:
@@ -406,8 +409,8 @@ class WarmStart:
         links = list(pairwise(chain))
         if not is_chain:
             links = links[::2] + (links[-1:] if n_items % 2 else [])
-        self.queue: list[tuple[int, int]] = links
-        self._links: list[tuple[int, int]] = list(self.queue)  # answered, open or waiting: what holds all together
+        self.queue: list[Pair] = links
+        self._links: list[Pair] = list(self.queue)  # answered, open or waiting: what holds all together
         self._is_chain = is_chain
         self._position: Ints = np.empty(n_items, dtype=np.int64)
         self._position[chain] = np.arange(n_items)
@@ -438,7 +441,7 @@ class WarmStart:
             self.queue.remove(link)
             self._replace(link, ledger)
 
-    def _replace(self, link: tuple[int, int], ledger: Ledger) -> None:
+    def _replace(self, link: Pair, ledger: Ledger) -> None:
         self._links.remove(link)
         if not self._is_chain:
             return  # what is known too little of will be chosen
@@ -452,7 +455,7 @@ class WarmStart:
             self.queue.append(other)
             self._links.append(other)
 
-    def _other(self, link: tuple[int, int], left: Ints, right: Ints, ledger: Ledger) -> tuple[int, int] | None:
+    def _other(self, link: Pair, left: Ints, right: Ints, ledger: Ledger) -> Pair | None:
         """The pair between the two parts that is nearest to the link; one that rests only when there is no other."""
         left, right = left[~ledger.set_aside[left]], right[~ledger.set_aside[right]]
         free = ~ledger.closed[np.ix_(left, right)]
