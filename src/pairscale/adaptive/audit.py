@@ -103,7 +103,6 @@ class _Audit(Replay):
         self._answers = {row["custom_id"]: row for row in store.results().iter_rows(named=True)}
         self._panels = store.panels()
         self._max_comparisons: int | None = None
-        self._last: Row | None = None  # the row of the last refit that was no closing one
 
     def found(self) -> Replayed:
         """Replay everything, up to the first difference."""
@@ -175,7 +174,7 @@ class _Audit(Replay):
             where = f"the stop rule behind {engine.rows} steps"
             stopped = f"{where} is logged, but in the replay the run has stopped ({engine.stop_reason})"
             _require(engine.stop_reason is None, stopped)
-            reason = engine.stops_now(self._last, BTLConfig.for_items(len(engine.ids), event["btl_config"]))
+            reason = engine.stops_now(self.state.last_refit, BTLConfig.for_items(len(engine.ids), event["btl_config"]))
             _compare(where, {"stop_reason": reason}, event, only_made=True)
         super().happen(event)
 
@@ -219,8 +218,6 @@ class _Audit(Replay):
         if is_closing:
             reason = self.state.stop_reason
             decision = reason is not None
-        else:
-            self._last = logged
         _compare(where, {"stop_decision": decision, "stop_reason": reason}, logged, only_made=True)
         super().refit(number, is_closing=is_closing)
 
@@ -313,14 +310,13 @@ def round_columns(request: RefitRequest, logged: Row, items: Row) -> Columns:
 def item_columns(request: RefitRequest, items: Row) -> Columns:
     """The columns of the item log that follow from the run and from the scores in it."""
     theta = np.array(items["theta_mean"], dtype=np.float64)
-    with np.errstate(invalid="ignore"):
-        rate = request.first / request.degree
+    counts = zip(request.first.tolist(), request.degree.tolist(), strict=True)
     return {
         "refit_id": [request.refit_id] * len(theta),
         "ID": list(request.ids),
         "degree": request.degree.tolist(),
         "pos_count_A": request.first.tolist(),
         "pos_count_B": request.second.tolist(),
-        "pos_A_rate": [float(share) if np.isfinite(share) else None for share in rate],
+        "pos_A_rate": [first / degree if degree else None for first, degree in counts],
         "rank": (1 + len(theta) - np.searchsorted(np.sort(theta), theta, side="right")).tolist(),
     }

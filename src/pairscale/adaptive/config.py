@@ -474,8 +474,9 @@ def with_goal(goal: str, adaptive_config: Settings | None, reliability: float | 
         InputError: If a reliability is given for another goal than the order.
     """
     settings = given_settings(adaptive_config, "adaptive_config")
-    if require_goal(goal) != ORDER:
-        settings["goal"] = require_goal(goal)
+    wanted = require_goal(goal)
+    if wanted != ORDER:
+        settings["goal"] = wanted
     if settings.get("goal", ORDER) != ORDER and reliability is not None:
         raise InputError(
             f"reliability belongs to goal='order'; a run for {settings['goal']!r} stops by the share of wrong members "

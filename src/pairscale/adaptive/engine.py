@@ -210,7 +210,7 @@ class Engine:
     def lacks_probabilities(self) -> bool:
         """Whether probabilities are wanted, and the first answers have none."""
         wanted = self.btl.answer == "probability" and self.committed >= FIRST_ANSWERS
-        return wanted and not self.ledger.has_probabilities
+        return wanted and all(probability is None for probability in self.ledger.probabilities)
 
     @property
     def counts_ties(self) -> bool:
@@ -554,7 +554,7 @@ class Engine:
             adaptive=self.config,
             btl=self.btl,
             withdrawn=ledger.withdrawn.copy(),
-            probability=ledger.probabilities if self.btl.answer == "probability" else None,
+            probability=tuple(ledger.probabilities) if self.btl.answer == "probability" else None,
             judged_by=tuple(ledger.judged_by) if self.btl.judges == "slopes" else None,
         )
 

@@ -301,8 +301,7 @@ class AdaptiveSource:
 
     def next(self) -> Question | Wait | None:
         """The next pair; a wait for a refit or an answer; None when the run stops or a limit is met."""
-        must_apply = self._engine.must_apply
-        if not (self._fitting is not None and must_apply):
+        if self._fitting is None or not self._engine.must_apply:
             question = self._next_question()
             if question is not None:
                 return question
@@ -322,9 +321,11 @@ class AdaptiveSource:
         self.state.cost = self.budget.spent
         if recorded is None:
             return ()
-        verdict, engine = recorded.verdict, self._engine
+        verdict = recorded.verdict
+        engine = self._engine
         outcome = str(verdict.outcome)
-        first, second = str(question.first["ID"]), str(question.second["ID"])
+        first = str(question.first["ID"])
+        second = str(question.second["ID"])
         y = engine.points_of_first(outcome, verdict.winner_pos)
         if y is None:
             kind = "abstention"
@@ -365,7 +366,8 @@ class AdaptiveSource:
         return None
 
     def _question(self, proposal: Proposal) -> Question:
-        engine, step_id = self._engine, proposal.step_id
+        engine = self._engine
+        step_id = proposal.step_id
         self._begun += 1
         self._asking.add(step_id)
         occurrence = 1
@@ -431,10 +433,6 @@ class AdaptiveSource:
             await asyncio.wait([self._fitting])
             self._apply()
 
-    def reason(self, stopped: str | None) -> str | None:
-        """Why a call ended before its steps were used up, given what stopped the runtime; None when nothing did."""
-        return self._engine.stop_reason or stopped or self.limit()
-
     def end(self, reason: str | None) -> None:
         """Log why a call ended, and what is still open: the next call asks it first."""
         self.state.ended = reason
@@ -477,7 +475,8 @@ class AdaptiveSource:
         self._log_refit(outcome, is_closing=True)
 
     def _log_refit(self, outcome: RefitOutcome, *, is_closing: bool) -> Row:
-        row, folder = outcome.row, self.state.folder
+        row = outcome.row
+        folder = self.state.folder
         kept = {"belief": outcome.belief.to_bytes()}
         warm = None if is_closing else warm_to_bytes(outcome.warm)
         if warm is not None:
@@ -582,7 +581,7 @@ def _run(
             await close(judge)
             ended = True
             journal.flush()
-        reason = source.reason(runtime.stopped)
+        reason = source.state.engine.stop_reason or runtime.stopped or source.limit()
         source.end(reason)
 
     try:
@@ -638,7 +637,8 @@ def _say_how_it_ended(state: AdaptiveState) -> None:
             "`pairscale check-judge`, ask it in both orders (both_orders=True), or try another template, each with a "
             f"new run file. To continue anyway, raise flip_share_max, now {engine.config.flip_share_max:g}"
         )
-    if state.rounds and (weak := weak_judges(state.rounds[-1])):
+    weak = weak_judges(state.latest)
+    if weak:
         notice(weak_words(weak))
     if ended == "pairs_exhausted" or (ended == "candidate_starvation" and engine.ledger.given_up):
         notice(f"stopped: {why_stopped(state)}; to continue, {TO_CONTINUE[ended]}")

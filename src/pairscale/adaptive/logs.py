@@ -49,7 +49,7 @@ def health_columns(rows: Sequence[Row]) -> Columns:
     used = Counter(row["fallback_used"] for row in rows if row.get("fallback_used"))
     starved = Counter(row["starvation_reason"] for row in rows if row.get("candidate_starved"))
     scored = [row for row in rows if row.get("n_candidates_scored") is not None]
-    star_rejects = sum(row["star_cap_rejects"] or 0 for row in scored)
+    star_rejects = sum(row["star_cap_rejects"] for row in scored)
     rejects = sum(row["n_candidates_generated"] - row["n_candidates_scored"] for row in scored)
     return {
         "proposed_pairs_mode": float(median(row["n_candidates_scored"] for row in scored)) if scored else None,

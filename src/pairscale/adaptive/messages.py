@@ -72,15 +72,15 @@ def stop_meaning(reason: str, row: Row | None = None) -> str:
 
 def why_stopped(state: AdaptiveState) -> str:
     """Why a run has stopped for good, in words, and what the judge and the scores have to do with it."""
-    reason, last = str(state.stop_reason), state.rounds[-1] if state.rounds else None
+    reason = str(state.stop_reason)
     words = stop_meaning(reason, state.last_refit)
     if reason not in NOTHING_LEFT:
         return words
     refused = len(state.engine.ledger.given_up)
     if refused:
         words += f". On {refused:,} pairs the judge gave no valid answer (the last reason: {state.invalid_reason})"
-    if reason == "pairs_exhausted" and last is not None and last["reliability"] is not None:
-        words += f". So far: {stop_in_words(last)}{provisional(last)}"
+    if reason == "pairs_exhausted" and state.latest.get("reliability") is not None:
+        words += f". So far: {stop_in_words(state.latest)}{provisional(state.latest)}"
     return words
 
 

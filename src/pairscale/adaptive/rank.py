@@ -110,8 +110,8 @@ class AdaptiveResult(PlotMixin, ReportMixin, table="items", columns=ITEM_FIGURES
         who = self.state.judge_id
         return () if who is None else (f"judged by {who}. {no_grading([who])}".rstrip(),)
 
-    def __repr__(self) -> str:
-        return f"<AdaptiveResult: {self.state}>"
+    def __str__(self) -> str:
+        return str(self.state)
 
 
 @checked
@@ -218,10 +218,13 @@ def rank(
         >>> out.items["ID"].to_list(), out.summary["preset"].item()
         (['a', 'c', 'b'], 'pairscale')
     """
-    reading: dict[str, Any] = {"id_col": id_col, "text_col": text_col, "encoding": encoding, "strict": strict}
-    samples = read_samples(data, skip_unreadable=skip_unreadable, **reading)
+    reading: dict[str, Any] = {
+        "id_col": id_col, "text_col": text_col, "encoding": encoding, "strict": strict,
+        "skip_unreadable": skip_unreadable,
+    }  # fmt: skip
+    samples = read_samples(data, **reading)
     if add is not None:
-        more = read_samples(add, skip_unreadable=skip_unreadable, **reading)
+        more = read_samples(add, **reading)
         samples = require_unique(pl.concat([samples, more], how="diagonal_relaxed"), "data and add")
     asked = judge_with(
         judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price,
@@ -278,7 +281,15 @@ def rank_samples(
                     "run file"
                 )
         configs = _settings_now(state, given)
-        _take_samples(state, samples, gone)
+        missing = sorted(set(state.ids) - {*samples["ID"], *gone, *state.withdrawn})
+        if missing:
+            raise StoreMismatchError(
+                f"{run} ranks {listed(missing)}, which the data lack; is it another data set? To withdraw a text from "
+                "the run, name it in `without=`"
+            )
+        late = samples.filter(~pl.col("ID").is_in(state.ids))
+        if late.height:
+            join_items(state, late)
         change_settings(state, **configs, is_free=False)
         with state.writing() as store:
             store.add_items(samples.iter_rows(named=True))  # names the samples whose text has changed
@@ -308,19 +319,6 @@ def _settings_now(state: AdaptiveState, given: Mapping[str, Any]) -> dict[str, d
     return configs
 
 
-def _take_samples(state: AdaptiveState, samples: pl.DataFrame, without: Sequence[str]) -> None:
-    """New samples join, and none may be missing that is not withdrawn."""
-    missing = sorted(set(state.ids) - set(samples["ID"]) - set(without) - set(state.withdrawn))
-    if missing:
-        raise StoreMismatchError(
-            f"{state.where} ranks {listed(missing)}, which the data lack; is it another data set? To withdraw a text "
-            "from the run, name it in `without=`"
-        )
-    late = samples.filter(~pl.col("ID").is_in(list(state.ids)))
-    if late.height:
-        join_items(state, late)
-
-
 def _result(state: AdaptiveState, keep_columns: bool, include_raw: bool) -> AdaptiveResult:
     items = summarize_items(state, sort_by="theta_mean")
     if keep_columns:
@@ -329,16 +327,11 @@ def _result(state: AdaptiveState, keep_columns: bool, include_raw: bool) -> Adap
         items = items.with_columns(withdrawn=pl.col("ID").is_in(state.withdrawn))
     logs = state.logs
     if include_raw:
-        logs["raw_responses"] = _raw_responses(state)
+        step_id = pl.col("custom_id").str.extract(r"^step-(\d+)$").cast(pl.Int64)
+        with state.reading() as store:
+            answers = store.results(raw=True).with_columns(step_id=step_id).drop_nulls("step_id")
+        logs["raw_responses"] = answers.select("step_id", "ID1", "ID2", "better_id", "outcome", "raw_response")
     return AdaptiveResult(state, summarize_adaptive(state), summarize_refits(state), items, logs)
-
-
-def _raw_responses(state: AdaptiveState) -> pl.DataFrame:
-    """The raw replies of the judge, one row per step that has an answer, from the run file."""
-    step_id = pl.col("custom_id").str.extract(r"^step-(\d+)$").cast(pl.Int64)
-    with state.reading() as store:
-        answers = store.results(raw=True).with_columns(step_id=step_id).drop_nulls("step_id")
-    return answers.select("step_id", "ID1", "ID2", "better_id", "outcome", "raw_response")
 
 
 def _save(out: AdaptiveResult, target: str | os.PathLike[str] | None) -> Path:
@@ -642,7 +635,7 @@ def summarize_adaptive(state: AdaptiveState) -> pl.DataFrame:
         (3, 0, 0, 0, False, None, 'pairwiseLLM')
     """
     engine = require_state(state).engine
-    last = state.rounds[-1] if state.rounds else {}
+    last = state.latest
     row = {
         "n_items": engine.ledger.n,
         "steps_attempted": engine.rows,

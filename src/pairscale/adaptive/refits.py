@@ -7,7 +7,7 @@ all the same, and says so. Everything that a stop rests on is in that row: ``gat
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -194,7 +194,7 @@ class RefitRequest:
         is_closing: whether this is the closing refit of a stop, a limit or a pause.
         withdrawn: per item, whether it was withdrawn; None when none was. Such items are fitted, and figures of the
             round log and decisions are without them.
-        probability: per comparison, the probability that the first is better, NaN where the judge gave none; None when
+        probability: per comparison, the probability that the first is better, None where the judge gave none; None when
             only winners are evidence.
         judged_by: per comparison, who of a panel judged; None where judges are pooled.
     """
@@ -222,7 +222,7 @@ class RefitRequest:
     selector: str | None = None
     is_closing: bool = False
     withdrawn: Flags | None = None
-    probability: Floats | None = None
+    probability: Sequence[float | None] | None = None
     judged_by: tuple[str | None, ...] | None = None
 
     @property
@@ -248,7 +248,7 @@ class RefitRequest:
             columns["judge_id"] = self.judged_by
         rows = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String()))
         if self.probability is not None:
-            rows = rows.with_columns(probability=pl.Series(self.probability, dtype=pl.Float64).fill_nan(None))
+            rows = rows.with_columns(probability=pl.Series(self.probability, dtype=pl.Float64))
         return rows
 
     def seed_of(self, attempt: int = 0) -> int:
@@ -313,7 +313,14 @@ def _refitted(request: RefitRequest, fit_fn: FitFn, warm: Any) -> RefitOutcome:
             fit = _fitted(request, fit_fn, warm_of(fit) or fit, near_stop=True, attempt=1)
             row = _row(request, fit, near_stop=True)
     row["phase3_entered"] = entered
-    row |= _certainty(request, fit)
+    if isinstance(request.counted, slice) and hasattr(fit, "reliability"):
+        reliability = fit.reliability()
+    else:
+        reliability = reliability_of_draws(request.of_counted(fit.posterior).theta)
+    row["reliability_lower"] = reliability.lower
+    row["reliability_upper"] = reliability.upper
+    row["rank_correlation"] = reliability.rank_correlation
+    row["reliability_without_outliers"] = reliability.without_outliers
     row["stop_decision"], row["stop_reason"] = stop_decision(row)
     belief = Belief.of(
         fit.posterior,
@@ -345,25 +352,14 @@ def _row(request: RefitRequest, fit: Any, *, near_stop: bool) -> Columns:
         "screened": False,
         "repeat_agreement": _repeat_agreement(fit, btl.repeats),
         "top_wrong": None if request.adaptive.top is None else top_figures(counted, request.adaptive.top)[1],
-        **judge_columns(fit),
     }
+    judges = getattr(fit, "judges", None)
+    if judges is not None:
+        row["judge_slopes"] = json.dumps(judges.with_columns(cs.float().round(4)).to_dicts())
+        row["weak_judges"] = json.dumps(judges.filter("weak")["judge_id"].sort().to_list())
     row["reliability"] = row[btl.reliability_figure]
     row["global_identified"] = is_identified(row) if diagnostics.diagnostics_pass else request.global_identified
     return row | stop_gates(row)
-
-
-def _certainty(request: RefitRequest, fit: Any) -> dict[str, float | None]:
-    """How sure the reliability is, what it means for the order, and what it is without texts far outside."""
-    if isinstance(request.counted, slice) and hasattr(fit, "reliability"):
-        reliability = fit.reliability()
-    else:
-        reliability = reliability_of_draws(request.of_counted(fit.posterior).theta)
-    return {
-        "reliability_lower": reliability.lower,
-        "reliability_upper": reliability.upper,
-        "rank_correlation": reliability.rank_correlation,
-        "reliability_without_outliers": reliability.without_outliers,
-    }
 
 
 def _items(request: RefitRequest, posterior: Posterior) -> pl.DataFrame:
@@ -416,7 +412,7 @@ def fit_function(fit_fn: FitFn | str | None) -> FitFn:
 def fit_name(fit_fn: FitFn | str | None) -> str:
     """What the log of a run calls it: ``exact``, ``laplace``, or a function's own name and what it binds."""
     function = fit_function(fit_fn)
-    return next((name for name, known in _FITS.items() if function is known), None) or name_of(function)
+    return next((name for name, known in _FITS.items() if function is known), name_of(function))
 
 
 def _fitted(request: RefitRequest, fit_fn: FitFn, warm: Any, *, near_stop: bool, attempt: int = 0) -> Any:
@@ -467,16 +463,6 @@ def request_columns(request: RefitRequest) -> Columns:
         "goal": adaptive.goal,
         "top_wrong_allowed": None if adaptive.top is None else adaptive.top * btl.top_wrong_max,
     }
-
-
-def judge_columns(fit: Any) -> dict[str, str]:
-    """What a fit says of the judges of a panel, as JSON, and who of them is weak; nothing of other fits."""
-    judges = getattr(fit, "judges", None)
-    if judges is None:
-        return {}
-    plain = judges.with_columns(cs.float().round(4))
-    weak = judges.filter("weak")["judge_id"].sort().to_list()
-    return {"judge_slopes": json.dumps(plain.to_dicts()), "weak_judges": json.dumps(weak)}
 
 
 def figure_columns(request: RefitRequest, theta: Floats) -> Columns:

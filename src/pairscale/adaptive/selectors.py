@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pairscale.adaptive.config import AdaptiveConfig
     from pairscale.adaptive.engine import Engine
     from pairscale.adaptive.logs import Columns
-    from pairscale.adaptive.selection.ledger import Flags, Ledger, Pair
+    from pairscale.adaptive.selection.ledger import Flags, Ledger, Pair, Rng
     from pairscale.core.arrays import Floats, Ints
 
 SELECTORS = ("random", "nearest", "information")
@@ -76,7 +76,7 @@ class Situation:
     seen: npt.NDArray[np.uint8]
     allowed: Flags
     history: npt.NDArray[np.int32]
-    rng: np.random.Generator
+    rng: Rng
     repeat_agreement: float = 0.0
 
     @property
@@ -204,7 +204,7 @@ class Choice:
     n_candidates: int
 
 
-Chooser: TypeAlias = "Callable[[Ledger, int, np.random.Generator], Choice | None]"
+Chooser: TypeAlias = "Callable[[Ledger, int, Rng], Choice | None]"
 
 
 class Selector:
@@ -217,7 +217,7 @@ class Selector:
     def __init__(self, chooser: Chooser | None = None) -> None:
         self._chooser = chooser
 
-    def choose(self, ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
+    def choose(self, ledger: Ledger, max_obs: int, rng: Rng) -> Choice | None:
         """The next pair, or None when no pair is allowed.
 
         Args:
@@ -311,7 +311,7 @@ def make_selector(selector: str | OwnSelector, engine: Engine) -> Selector:
     return Selector(_own(selector, engine))
 
 
-def _fair(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
+def _fair(ledger: Ledger, max_obs: int, rng: Rng) -> Choice | None:
     """At random, but fair: an item compared least often so far, with a partner compared least often; ties at random.
 
     Where repeats are discounted, partners that it has met are left out as often as repeats agree.
@@ -328,7 +328,7 @@ def _fair(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | No
     return Choice(i, int(j), len(partners))
 
 
-def _nearest(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
+def _nearest(ledger: Ledger, max_obs: int, rng: Rng) -> Choice | None:
     """An item compared least often so far (ties at random), with the partner of the closest TrueSkill mean.
 
     Partners it has not met come before those it has: a second answer on the same pair says less than one on the next
@@ -348,7 +348,7 @@ def _nearest(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice |
 def _own(selector: OwnSelector, engine: Engine) -> Chooser:
     """Around a function of the user's: it is shown copies, and what it returns is checked."""
 
-    def choose(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
+    def choose(ledger: Ledger, max_obs: int, rng: Rng) -> Choice | None:
         allowed = allowed_pairs(ledger, max_obs)
         if not allowed.any():
             return None
@@ -383,7 +383,7 @@ def _own(selector: OwnSelector, engine: Engine) -> Chooser:
     return choose
 
 
-def _least_seen(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> tuple[int, Ints] | None:
+def _least_seen(ledger: Ledger, max_obs: int, rng: Rng) -> tuple[int, Ints] | None:
     """An item of the fewest comparisons (those being asked included) among those with a partner, and its partners."""
     degree = ledger.degree + ledger.open_degree
     present = np.flatnonzero(~ledger.set_aside)

@@ -117,8 +117,8 @@ class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("
     def __str__(self) -> str:
         engine = self.engine
         done = f"{len(self.ids):,} items, {engine.committed:,} comparisons, {engine.steps:,} steps"
-        if self.rounds and self.rounds[-1]["reliability"] is not None:
-            done += f", reliability {self.rounds[-1]['reliability']:.3f}{provisional(self.rounds[-1])}"
+        if self.latest.get("reliability") is not None:
+            done += f", reliability {self.latest['reliability']:.3f}{provisional(self.latest)}"
         return f"{done}, {how_it_stands(self.stop_reason) if self.stop_reason else f'next: {engine.stage}'}"
 
     @property
@@ -179,6 +179,11 @@ class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("
         return {"step_log": self.step_log, "round_log": self.round_log, "item_log": list(self.item_log_list)}
 
     @property
+    def latest(self) -> Row:
+        """The last row of the round log; empty before there is one."""
+        return self.rounds[-1] if self.rounds else {}
+
+    @property
     def last_refit(self) -> Columns | None:
         """The row of the round log of the last refit that was no closing one."""
         return next((row for row in reversed(self.rounds) if not row["is_closing"]), None)
@@ -186,8 +191,8 @@ class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("
     @property
     def needs_closing(self) -> bool:
         """Whether comparisons came in since the last fit, as many as the model needs, so that the scores are behind."""
-        fitted = self.rounds[-1]["total_pairs_done"] if self.rounds else 0
-        return self.engine.can_fit and self.engine.committed > fitted and not self.engine.lacks_probabilities
+        is_behind = self.engine.committed > self.latest.get("total_pairs_done", 0)
+        return self.engine.can_fit and is_behind and not self.engine.lacks_probabilities
 
     def add_step(self, row: Row) -> None:
         """A row of the step log."""
@@ -416,7 +421,9 @@ class Replay:
             self.state.fit_fn = event["fit_fn"]
         elif kind in ("configure", "stop_rule"):
             self.state.settings |= {name: event[name] for name in ("adaptive_config", "btl_config") if name in event}
-            configure(self.engine, event)
+            self.engine.configure(
+                event.get("adaptive_config"), event["btl_config"], stop_reason=event.get("stop_reason")
+            )
         elif kind == "join":
             self.engine.join(event["ids"], event["mu"], event["sigma"])
         elif kind == "withdraw":
@@ -515,26 +522,22 @@ def load_session(where: str, selector: str | OwnSelector | None = None) -> Adapt
         try:
             replay = Replay(store, where, selector)
             replay.run()
-            return _restored(replay, store)
+            state = replay.state
+            for row in replay.rows:
+                state.add_step(row)
+            last = state.last_refit
+            warm = None if last is None else store.read_blob("warm", last["refit_id"])
+            state.warm = None if warm is None else warm_from_bytes(warm)
         except InputError:
             raise
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             problem = f"the log does not fit together ({type(error).__name__}: {error}); restore the file from a copy"
             raise StoreDamagedError(f"{where}: {problem}") from error
-
-
-def _restored(replay: Replay, store: RunFile) -> AdaptiveState:
-    state = replay.state
-    for row in replay.rows:
-        state.add_step(row)
-    last = state.last_refit
-    warm = None if last is None else store.read_blob("warm", last["refit_id"])
-    state.warm = None if warm is None else warm_from_bytes(warm)
-    state.cost = store.spent()
-    entered = store.get_meta("adaptive_condition")
-    state.judge_id = None if entered is None else store.condition(entered).judge_id
-    state._ends = log_ends(store, LOGS)
-    return state
+        state.cost = store.spent()
+        entered = store.get_meta("adaptive_condition")
+        state.judge_id = None if entered is None else store.condition(entered).judge_id
+        state._ends = log_ends(store, LOGS)
+        return state
 
 
 # What changes a run between calls
@@ -576,14 +579,8 @@ def change_settings(
         ends = "; the last refit meets it, so that the run stops here" if reason is not None else ""
         notice(f"another stop rule from here on: {', '.join(changed.values())}{ends}")
         new = {"btl_config": btl_config, "stop_reason": reason}
-    event = event_of("stop_rule" if "stop_reason" in new else "configure", engine, **new)
-    state.unlogged.append(event)
-    configure(engine, event)
-
-
-def configure(engine: Engine, event: Row) -> None:
-    """Let settings change as an event says."""
-    engine.configure(event.get("adaptive_config"), event["btl_config"], stop_reason=event.get("stop_reason"))
+    state.unlogged.append(event_of("stop_rule" if "stop_reason" in new else "configure", engine, **new))
+    engine.configure(new.get("adaptive_config"), btl_config, stop_reason=new.get("stop_reason"))
 
 
 def join_items(state: AdaptiveState, late: pl.DataFrame) -> None:

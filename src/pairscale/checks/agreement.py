@@ -199,6 +199,11 @@ def agreement(
     notices += cautions
     for message in notices:
         notice(message)
+    people = None
+    if path is not None and is_run(path):
+        with open_run(path) as store:
+            table = people_table(answers_of_people(store))
+            people = table if table.height else None
     settings = {"level": level, "n_boot": n_boot, "categories": [str(name) for name in names], "by": by}
     return Agreement(
         pl.DataFrame(rows, schema=_TABLE),
@@ -211,17 +216,8 @@ def agreement(
         tuple(notices),
         Provenance("agreement", settings, seed),
         by,
-        _people(labels),
+        people,
     )
-
-
-def _people(labels: Any) -> pl.DataFrame | None:
-    """The people whose answers are in a run file, beside their common scale."""
-    if not isinstance(labels, str | os.PathLike) or not is_run(labels):
-        return None
-    with open_run(labels) as store:
-        people = people_table(answers_of_people(store))
-    return people if people.height else None
 
 
 def two_raters(first: Sequence[Any], second: Sequence[Any]) -> dict[str, list[Any]]:

@@ -263,6 +263,12 @@ def calibrate(
     places = np.minimum((q * bins).astype(np.int64), bins - 1)
     lucky = np.random.default_rng(1).random((_CHANCES, len(q))) < q
     line = _recalibrated(q, y, pairs, level)
+    rows = []
+    for place in np.unique(places).tolist():
+        inside = places == place
+        n = int(inside.sum())
+        share = float(y[inside].mean())
+        rows.append((place / bins, (place + 1) / bins, n, float(q[inside].mean()), share, *wilson(n * share, n, level)))
     return Calibration(
         against,
         len(q),
@@ -270,7 +276,7 @@ def calibrate(
         float(np.mean(y * (1 - q) ** 2 + (1 - y) * q**2)),
         _error(q, y, places, bins),
         float(np.mean([_error(q, chosen, places, bins) for chosen in lucky])),
-        bins=_binned(q, y, places, bins, level),
+        bins=pl.DataFrame(rows, schema=BINS, orient="row"),
         level=level,
         why=None if line else "the probabilities separate the choices, or do not vary",
         **line,
@@ -279,16 +285,6 @@ def calibrate(
 
 def _error(q: Floats, y: Floats, places: Ints, bins: int) -> float:
     return float(np.abs(np.bincount(places, q - y, bins)).sum() / len(q))
-
-
-def _binned(q: Floats, y: Floats, places: Ints, bins: int, level: float) -> pl.DataFrame:
-    rows = []
-    for place in np.unique(places).tolist():
-        inside = places == place
-        n = int(inside.sum())
-        share = float(y[inside].mean())
-        rows.append((place / bins, (place + 1) / bins, n, float(q[inside].mean()), share, *wilson(n * share, n, level)))
-    return pl.DataFrame(rows, schema=BINS, orient="row")
 
 
 def _recalibrated(q: Floats, y: Floats, pair: Ints, level: float) -> dict[str, Any]:

@@ -256,7 +256,7 @@ def _measured(cell: _Cell, level: float) -> tuple[dict[str, Any], list[str]]:
     """A row of the study's table, and what was left out of it."""
     names = cell.names
     who = " ".join(
-        part for part in (names["template_id"], names.get("judge") or names.get("model"), names.get("thinking")) if part
+        filter(None, (names["template_id"], names.get("judge") or names.get("model"), names.get("thinking")))
     )
     consistency = compare_orders(cell.forward, cell.reverse)
     if consistency.details.height == 0:
@@ -348,11 +348,10 @@ def _asked(
     progress: ProgressMode,
     interval: float | None,
 ) -> tuple[list[_Cell], list[str]]:
-    forward = as_pairs(data)
+    # A pair's own name means one order of it; the reversed pairs are other questions.
+    forward = as_pairs(data).drop("pair_uid", "custom_id", strict=False)
     if forward.height == 0:
         raise InputError("there are no pairs to judge")
-    # A pair's own name means one order of it; the reversed pairs are other questions.
-    forward = forward.drop("pair_uid", "custom_id", strict=False)
     orders = (forward, swapped(forward, np.ones(forward.height, dtype=bool)))
     notices = []
     for name in dict.fromkeys(asked.name for asked in judges):

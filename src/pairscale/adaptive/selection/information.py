@@ -73,7 +73,7 @@ from pairscale.adaptive.selectors import Choice, Selector, allowed_pairs
 from pairscale.models.prior_mode import prior_mode, signed_sums
 
 if TYPE_CHECKING:
-    from pairscale.adaptive.selection.ledger import Flags, Ledger, Pair
+    from pairscale.adaptive.selection.ledger import Flags, Ledger, Pair, Rng
     from pairscale.core.arrays import Floats
     from pairscale.models.bayes.posterior import Posterior
 
@@ -111,7 +111,7 @@ class InformationSelector(Selector):
         self.belief = Laplace()
         self._since = 0  # answers since everything was last solved
 
-    def choose(self, ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:  # noqa: ARG002
+    def choose(self, ledger: Ledger, max_obs: int, rng: Rng) -> Choice | None:  # noqa: ARG002
         """The next pair, or None when no pair is allowed. The random numbers are left alone."""
         self._fit(ledger)
         allowed = allowed_pairs(ledger, max_obs)
@@ -132,7 +132,9 @@ class InformationSelector(Selector):
         self._fit(ledger)
         self.belief.answer(a, b, y)
         self._since += 1
-        if ledger.is_linked and self._since >= _answers_between(ledger.n):
+        # Solving everything again takes time of the order n³.
+        between = max(5, ledger.n // 4) if ledger.n <= 500 else ledger.n // 2
+        if ledger.is_linked and self._since >= between:
             self.belief.solve()
             self._since = 0
 
@@ -157,7 +159,11 @@ class InformationSelector(Selector):
         variance = np.diag(covariance)
         v = np.maximum(variance[:, None] + variance - 2 * covariance, 0.0)  # with itself, up to rounding
         w = expected_information(mean[:, None] - mean, v)
-        counted = self._counted(ledger)
+        counted = None  # what counts is the determinant
+        if ledger.top is not None:
+            counted = top_errors(mean, covariance, ledger.top, ~ledger.withdrawn)
+        elif ledger.counts_ranks and ledger.n <= RANKED:
+            counted = rank_errors(mean, covariance)
         if counted is None:
             gain = w * v
         else:
@@ -165,14 +171,6 @@ class InformationSelector(Selector):
         if ledger.discount:
             gain *= np.where(ledger.seen > 0, 1 - ledger.discount, 1.0)
         return gain
-
-    def _counted(self, ledger: Ledger) -> ErrorWeights | None:
-        """How much errors of the abilities count; None when what counts is the determinant."""
-        belief = self.belief
-        if ledger.top is not None:
-            return top_errors(belief.mean, belief.covariance, ledger.top, ~ledger.withdrawn)
-        by_ranks = ledger.counts_ranks and ledger.n <= RANKED
-        return rank_errors(belief.mean, belief.covariance) if by_ranks else None
 
 
 class Laplace:
@@ -291,11 +289,6 @@ class Laplace:
         slope -= (log_sd - math.log(SD_START)) / SD_SPREAD**2
         step = slope / (2 * told**2 / self.n + SD_SPREAD**-2)
         return min(SD_HIGH, max(SD_LOW, math.exp(log_sd + min(_LONGEST, max(-_LONGEST, step)))))
-
-
-def _answers_between(n: int) -> int:
-    """How many answers are taken in one by one before everything is solved again, which takes time of the order n³."""
-    return max(5, n // 4) if n <= 500 else n // 2
 
 
 def _mode(m: float, v: float, y: float) -> tuple[float, float]:

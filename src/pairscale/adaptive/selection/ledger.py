@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
 
     Flags = npt.NDArray[np.bool_]
+    Rng = np.random.Generator
 
 Pair: TypeAlias = tuple[int, int]
 """Two items by their numbers."""
@@ -157,6 +158,7 @@ class Ledger:
         given_up: the pairs that are not asked any more, because there were too many invalid answers on them.
         committed: how many comparisons are committed.
         n_unique_pairs: how many different pairs are among them.
+        probabilities: per committed comparison, the probability that the first is better; None where none was given.
         judged_by: per committed comparison, who of a panel judged; None where a run has one judge.
         repeats: how the answers on pairs that were asked again agree.
         discount: the share of its worth that a pair loses once it has an answer; 0 when repeats are not discounted.
@@ -189,7 +191,7 @@ class Ledger:
         self._resting: set[Pair] = set()
         self._invalid: Counter[Pair] = Counter()
         self._log: list[tuple[int, int, int]] = []
-        self._probabilities: list[float] = []
+        self.probabilities: list[float | None] = []
         self.judged_by: list[str | None] = []
 
     degree: Ints
@@ -206,16 +208,6 @@ class Ledger:
     def history(self) -> npt.NDArray[np.int32]:
         """The committed comparisons in their order: first, second, 1 when the first won (0 if not, :data:`TIE`)."""
         return np.array(self._log, dtype=np.int32).reshape(-1, 3)
-
-    @property
-    def probabilities(self) -> Floats:
-        """Per committed comparison, the probability that the first is better; NaN where none was given."""
-        return np.array(self._probabilities, dtype=np.float64)
-
-    @property
-    def has_probabilities(self) -> bool:
-        """Whether any committed comparison has a probability."""
-        return any(not np.isnan(probability) for probability in self._probabilities)
 
     @property
     def min_degree(self) -> int:
@@ -259,7 +251,7 @@ class Ledger:
             return False
         unasked = np.triu(self.seen == 0, 1)
         unasked[self.set_aside] = unasked[:, self.set_aside] = False
-        return not any((int(i), int(j)) not in self.given_up for i, j in np.argwhere(unasked))
+        return {(i, j) for i, j in np.argwhere(unasked).tolist()} <= self.given_up
 
     def times(self, first: int, second: int) -> int:
         """How often two were asked before, in either order, with an answer and in vain."""
@@ -317,7 +309,7 @@ class Ledger:
         self._window[slot] = a, b
         self.recent[[a, b]] += 1
         self._log.append((a, b, TIE if y == 0.5 else int(y)))
-        self._probabilities.append(np.nan if probability is None else probability)
+        self.probabilities.append(probability)
         self.judged_by.append(judge)
         self.committed += 1
 
@@ -404,7 +396,7 @@ class WarmStart:
         queue: the pairs still to be asked, in their order.
     """
 
-    def __init__(self, n_items: int, rng: np.random.Generator, *, is_chain: bool = True) -> None:
+    def __init__(self, n_items: int, rng: Rng, *, is_chain: bool = True) -> None:
         chain = rng.permutation(n_items).tolist()
         links = list(pairwise(chain))
         if not is_chain:
@@ -480,7 +472,8 @@ class WarmStart:
         if not len(order):  # no one is left to tie them to but each other
             order = new[:1]
             new = new[1:]
-        shares = (np.arange(min(_LINKS, len(order))) + 0.5) / min(_LINKS, len(order))
+        n_links = min(_LINKS, len(order))
+        shares = (np.arange(n_links) + 0.5) / n_links
         for turn, item in enumerate(new.tolist()):
             # Each new item a little further along, so that not all are tied to the same few.
             at = ((shares * len(order)).astype(np.int64) + turn) % len(order)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pairscale.adaptive.config import AdaptiveConfig
     from pairscale.adaptive.logs import Columns, Row
     from pairscale.adaptive.refits import Belief
-    from pairscale.adaptive.selection.ledger import Flags, Ledger, Pair
+    from pairscale.adaptive.selection.ledger import Flags, Ledger, Pair, Rng
     from pairscale.core.arrays import Floats, Ints
 
 
@@ -173,9 +173,7 @@ def anchor_items(order: Ints, config: AdaptiveConfig) -> Ints:
 # Candidates: without ever listing all pairs of many items
 
 
-def pairs_at_distance(
-    items: Ints, strata: Ints, low: int, high: int | None, cap: int, rng: np.random.Generator
-) -> tuple[Ints, Ints]:
+def pairs_at_distance(items: Ints, strata: Ints, low: int, high: int | None, cap: int, rng: Rng) -> tuple[Ints, Ints]:
     """Pairs of items whose strata are ``low`` to ``high`` apart.
 
     Args:
@@ -201,13 +199,13 @@ def pairs_at_distance(
     return np.repeat(items, counts), items[number + np.repeat(start - before, counts)]
 
 
-def pairs_across(left: Ints, right: Ints, cap: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+def pairs_across(left: Ints, right: Ints, cap: int, rng: Rng) -> tuple[Ints, Ints]:
     """Pairs of one from the left with one from the right, at most ``cap`` of them."""
     number = _drawn(len(left) * len(right), cap, rng)
     return left[number // max(len(right), 1)], right[number % max(len(right), 1)]
 
 
-def _drawn(total: int, cap: int, rng: np.random.Generator) -> Ints:
+def _drawn(total: int, cap: int, rng: Rng) -> Ints:
     """The numbers below ``total``, or ``cap`` of them, in ascending order; every set of them equally likely."""
     if total <= cap:
         return np.arange(total)
@@ -271,7 +269,7 @@ class RouteDraws:
     far: float
 
     @classmethod
-    def of(cls, rng: np.random.Generator) -> RouteDraws:
+    def of(cls, rng: Rng) -> RouteDraws:
         """Draw them."""
         return cls(*rng.random(3).tolist())
 
@@ -316,7 +314,7 @@ class Candidates(NamedTuple):
     seen: npt.NDArray[np.uint8]
 
 
-def run_attempt(scene: Scene, i: Ints, j: Ints, routing: Routing, rng: np.random.Generator) -> Attempt:
+def run_attempt(scene: Scene, i: Ints, j: Ints, routing: Routing, rng: Rng) -> Attempt:
     """Take candidates through the pipeline.
 
     Args:
@@ -412,7 +410,7 @@ def _overrides(scene: Scene, found: Candidates, over: Flags, routing: Routing) -
     return passing, None
 
 
-def _chosen(scene: Scene, found: Candidates, routing: Routing, rng: np.random.Generator, fields: Columns) -> int | None:
+def _chosen(scene: Scene, found: Candidates, routing: Routing, rng: Rng, fields: Columns) -> int | None:
     """Coverage quota, exploring, or the greatest utility (§7.5)."""
     ledger, config, draws = scene.ledger, scene.config, routing.draws
     score = _score(scene, found)
@@ -455,7 +453,7 @@ def _best(score: Floats, among: Flags) -> int | None:
     return int(np.argmax(np.where(among, score, -np.inf))) if among.any() else None
 
 
-def _explored(scene: Scene, found: Candidates, mode: str, rng: np.random.Generator) -> int | None:
+def _explored(scene: Scene, found: Candidates, mode: str, rng: Rng) -> int | None:
     """An under-represented item with its nearest, or farthest, partner among the candidates (§7.5.2)."""
     ledger = scene.ledger
     i = found.i
@@ -520,7 +518,7 @@ class _Ladder:
         items: Ints,
         repeats: bool,
         cap: int,
-        rng: np.random.Generator,
+        rng: Rng,
         *,
         any_pair: bool = False,
     ) -> Attempt:
