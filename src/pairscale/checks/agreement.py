@@ -239,11 +239,10 @@ def _pair_table(codes: Ints, raters: Sequence[str], numbers: Floats, weights: Se
     for first, second in combinations(range(len(raters)), 2):
         pair = codes[:, [first, second]]
         pair = pair[(pair >= 0).all(axis=1)]
-        row: dict[str, Any] = {"rater1": raters[first], "rater2": raters[second], "n_units": len(pair)}
-        row["percent_agreement"] = float(np.mean(pair[:, 0] == pair[:, 1])) if len(pair) else None
-        for kind, name in names.items():
-            row[name] = cohen_kappa(pair, numbers, kind).estimate(len(pair))
-        rows.append(row)
+        share = float(np.mean(pair[:, 0] == pair[:, 1])) if len(pair) else None
+        kappas = {name: cohen_kappa(pair, numbers, kind).estimate(len(pair)) for kind, name in names.items()}
+        row = {"rater1": raters[first], "rater2": raters[second], "n_units": len(pair), "percent_agreement": share}
+        rows.append(row | kappas)
     return pl.DataFrame(rows, schema_overrides=dict.fromkeys(["percent_agreement", *names.values()], pl.Float64()))
 
 

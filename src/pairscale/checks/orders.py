@@ -54,13 +54,13 @@ def by_pair(decided: pl.DataFrame, name: str) -> pl.DataFrame:
     n, low_first, low_won = pl.col("n"), pl.col("low_first"), pl.col("low_won")
     in_order = pl.when(2 * low_first >= n)
     columns = {
-        f"better_id_{name}": pl.when(2 * low_won > n).then("low").when(2 * low_won < n).then("high"),
-        f"ID1_{name}": in_order.then("low").otherwise("high"),
-        f"ID2_{name}": in_order.then("high").otherwise("low"),
-        f"n_{name}_votes": n,
-        f"n_{name}_A": in_order.then(low_won).otherwise(n - low_won),
-        f"n_{name}_B": in_order.then(n - low_won).otherwise(low_won),
-        f"is_{name}_tie": 2 * low_won == n,
-        f"mixed_{name}": low_first.is_between(1, n - 1),
+        "better_id_{}": pl.when(2 * low_won > n).then("low").when(2 * low_won < n).then("high"),
+        "ID1_{}": in_order.then("low").otherwise("high"),
+        "ID2_{}": in_order.then("high").otherwise("low"),
+        "n_{}_votes": n,
+        "n_{}_A": in_order.then(low_won).otherwise(n - low_won),
+        "n_{}_B": in_order.then(n - low_won).otherwise(low_won),
+        "is_{}_tie": 2 * low_won == n,
+        "mixed_{}": low_first.is_between(1, n - 1),
     }
-    return counted.select("low", "high", **columns)
+    return counted.select("low", "high", **{form.format(name): column for form, column in columns.items()})
