@@ -70,6 +70,12 @@ def asked(run: Any) -> list[tuple[str, int]]:
         return list(connection.execute(query))
 
 
+def events_of(run: Any, kind: str | None = None) -> list[dict[str, Any]]:
+    """The log of events of a run: all of it, or the events of a kind."""
+    with ps.open_run(run) as store:
+        return [event for event in store.read_log("adaptive_events") if kind in (None, event["event"])]
+
+
 class Tamper:
     """Edits the logs of a run file and makes the chain whole again, so that only a replay can tell."""
 

@@ -65,13 +65,13 @@ def require_quotas(case: dict[str, Any], ours: AdaptiveConfig, *, early: bool, i
     said = case[f"quotas_round{'1_4' if early else '5plus'}{'_identified' if identified else ''}"]
     for round_id in (1, 4) if early else (5, 99):
         plan = ours.quotas(round_id, n, global_identified=identified)
-        assert sum(getattr(plan, stage) for stage in STAGES) == plan.round_pairs_effective
-        assert all(getattr(plan, stage) >= 0 for stage in STAGES)
-        if plan.round_pairs_effective == case["adaptive_defaults"]["round_pairs_target"]:
-            assert {stage: getattr(plan, stage) for stage in STAGES} == said["quotas"]
+        assert sum(plan[stage] for stage in STAGES) == plan["round_pairs_effective"]
+        assert all(plan[stage] >= 0 for stage in STAGES)
+        if plan["round_pairs_effective"] == case["adaptive_defaults"]["round_pairs_target"]:
+            assert {stage: plan[stage] for stage in STAGES} == said["quotas"]
             for name in ("long_quota_raw", "long_quota_effective", "long_quota_removed", "realloc_to_mid",
                          "realloc_to_local"):  # fmt: skip
-                assert getattr(plan, name) == said["meta"][name]
+                assert plan[name] == said["meta"][name]
         else:
             assert n < 98  # 50 pairs need 98 items and two second uses
 
@@ -93,17 +93,17 @@ def test_small_rounds(n: int, round_id: int, identified: bool, quotas: tuple[int
     """§4.6.2 with decision 4: at most floor((N + repeat_in_round_budget) / 2) pairs, never a negative quota."""
     ours = config(n)
     plan = ours.quotas(round_id, n, global_identified=identified, anchors=n >= 6)
-    assert tuple(getattr(plan, stage) for stage in STAGES) == quotas
-    assert plan.round_pairs_effective == min(ours.round_pairs_target, (n + 2) // 2) == sum(quotas)
-    assert plan.round_pairs_target == ours.round_pairs_target
+    assert tuple(plan[stage] for stage in STAGES) == quotas
+    assert plan["round_pairs_effective"] == min(ours.round_pairs_target, (n + 2) // 2) == sum(quotas)
+    assert plan["round_pairs_target"] == ours.round_pairs_target
 
 
 def test_early_rounds_end_where_they_are_told_to() -> None:
     """§4.6.2: the shares of anchor and long links change after their own numbers of rounds."""
     ours = config(200, anchor_rounds_early=2, long_rounds_early=6)
     found = [ours.quotas(at, 200, global_identified=False) for at in (2, 3, 6, 7)]
-    assert [plan.anchor_link for plan in found] == [15, 10, 10, 10]
-    assert [plan.long_link for plan in found] == [5, 5, 5, 3]
+    assert [plan["anchor_link"] for plan in found] == [15, 10, 10, 10]
+    assert [plan["long_link"] for plan in found] == [5, 5, 5, 3]
 
 
 @pytest.mark.parametrize(("n", "cap"), [(2, 300), (3, 200), (10, 60), (29, 21), (30, 16), (100, 16), (1000, 40)])

@@ -244,7 +244,7 @@ def test_a_pair_is_given_up_after_three_invalid_answers() -> None:
     engine = Engine(names(4), seed=1, adaptive_config={"max_invalid_per_item": 100})
 
     def answer(engine: Engine, found: Proposal) -> Any:
-        in_rounds = engine.round_id > 0
+        in_rounds = engine._round.round_id > 0
         return (None if in_rounds and {found.first, found.second} == {0, 1} else 1), False
 
     run = drive(engine, answer, steps=80)

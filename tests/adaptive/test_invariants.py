@@ -471,8 +471,8 @@ def test_nothing_grows_with_the_history() -> None:
     assert sizes["engine.ledger._log"] >= engine.committed > 1200
     allowed = {
         "engine.ledger._log": 2 * engine.committed,
-        "engine.ledger._probabilities": 2 * engine.committed,
-        "engine.ledger._judged_by": 2 * engine.committed,
+        "engine.ledger.probabilities": 2 * engine.committed,
+        "engine.ledger.judged_by": 2 * engine.committed,
         "engine._health._scored": 2 * engine.btl.refit_pairs_target + 100,  # those since the last refit
         "engine._passed": engine.n_refits,  # one a refit, not one a step
         "engine.ledger._in_order": n * (n - 1),

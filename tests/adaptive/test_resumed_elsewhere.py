@@ -11,7 +11,7 @@ import pytest
 import pairscale as ps
 from pairscale.core.errors import InputError
 from pairscale.models.bayes.fit import fit_btl_laplace
-from tests.adaptive.running import audited, better, rank, simulated
+from tests.adaptive.running import audited, better, events_of, rank, simulated
 
 
 def test_fewer_in_flight_than_an_earlier_call_left_open(tmp_path: Path) -> None:
@@ -81,8 +81,3 @@ def test_a_paused_run_goes_on_when_a_default_is_said(message_snapshot, tmp_path:
         rank(8, n_steps=4, run=run, seed=99, **said)
     message_snapshot(refused)
     audited(run)
-
-
-def events_of(run: Path) -> list[dict[str, Any]]:
-    with ps.open_run(run) as store:
-        return store.read_log("adaptive_events")

@@ -16,6 +16,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import rankdata
 
+from pairscale.adaptive.engine import Engine
 from pairscale.adaptive.selection.ledger import Ledger
 from pairscale.adaptive.selectors import make_selector
 
@@ -48,7 +49,7 @@ def curve(name: str, sd: float, seed: int, marks: range, in_flight: int = 1, n: 
     luck = np.random.default_rng([seed, 1]).random(n * marks[-1])
     chain = np.random.default_rng([seed, 2]).permutation(n).tolist()
     random = np.random.default_rng([seed, 3])
-    ledger, selector = Ledger(n, 200), None if name == "uniform" else make_selector(name, lambda: ((), None))
+    ledger, selector = Ledger(n, 200), None if name == "uniform" else make_selector(name, Engine(["a", "b"]))
     flight: list[tuple[int, int]] = []
     asked, found = 0, []
     while ledger.committed < n * marks[-1]:

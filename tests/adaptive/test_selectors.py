@@ -12,6 +12,8 @@ from scipy.integrate import quad
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit
 
+from pairscale.adaptive.config import AdaptiveConfig
+from pairscale.adaptive.engine import Engine
 from pairscale.adaptive.selection import information
 from pairscale.adaptive.selection.information import InformationSelector, Laplace, expected_information
 from pairscale.adaptive.selection.ledger import Ledger
@@ -19,7 +21,7 @@ from pairscale.adaptive.selectors import SELECTORS, Choice, Selector, make_selec
 
 
 def selector_of(name: str) -> Selector:
-    return make_selector(name, lambda: ((), None))
+    return make_selector(name, Engine(["a", "b"]))
 
 
 def rng(*seed: int) -> np.random.Generator:
@@ -51,7 +53,8 @@ class Run:
 
     def refuse(self, at: int = 0, item_limit: int = 10) -> None:
         a, b = self.flight.pop(at)
-        self.ledger.reject(a, b, is_error=False, pair_limit=3, item_limit=item_limit)
+        limits = AdaptiveConfig.for_items(self.ledger.n, {"max_invalid_per_item": item_limit})
+        self.ledger.reject(a, b, limits, is_error=False)
         self.selector.dropped(self.ledger, a, b)
 
     def join(self, more: int) -> None:

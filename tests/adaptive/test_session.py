@@ -16,7 +16,7 @@ import pairscale as ps
 from pairscale.core.errors import InputError, StoreBusyError, StoreDamagedError, StoreError, StoreMismatchError
 from pairscale.models.bayes.fit import fit_btl_laplace
 from pairscale.models.bayes.logs import ITEM_LOG
-from tests.adaptive.running import FAST, asked, audited, better, rank, samples, simulated, steps
+from tests.adaptive.running import FAST, asked, audited, better, events_of, rank, samples, simulated, steps
 
 
 def go(state: ps.AdaptiveState, n: int | None = 10, judge: Any = None, **given: Any) -> ps.AdaptiveState:
@@ -170,8 +170,7 @@ def test_late_items_join_a_run(tmp_path: Path, concurrency: int, caplog: pytest.
     assert links["proposed_after"].min() == 30
     degree = dict(ps.summarize_items(result.state).select("ID", "degree").iter_rows())
     assert all(degree[f"late0{n}"] >= 3 for n in range(3))
-    with ps.open_run(run) as store:
-        event = next(event for event in store.read_log("adaptive_events") if event["event"] == "join")
+    (event,) = events_of(run, "join")
     assert (event["ids"], event["after"]) == (["late00", "late01", "late02"], 30)
     assert result.state.items.height == 11
     loaded = ps.load_adaptive_session(run)

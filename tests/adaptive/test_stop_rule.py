@@ -10,17 +10,12 @@ import pytest
 import pairscale as ps
 from pairscale.adaptive.config import STOP_SETTINGS
 from pairscale.adaptive.messages import adaptive_status
-from tests.adaptive.running import LATE, SOON, Tamper, audited, better, rank, simulated, steps
+from tests.adaptive.running import LATE, SOON, Tamper, audited, better, events_of, rank, simulated, steps
 
 OTHER = {
     "eap_reliability_min": 0.97, "stability_lag": 3, "theta_corr_min": 0.99, "theta_sd_rel_change_max": 0.01,
     "rank_spearman_min": 0.99, "top_wrong_max": 0.05,
 }  # fmt: skip
-
-
-def events_of(run: Path, kind: str | None = None) -> list[dict[str, Any]]:
-    with ps.open_run(run) as store:
-        return [event for event in store.read_log("adaptive_events") if kind in (None, event["event"])]
 
 
 def status_of(run: Path) -> dict[str, Any]:

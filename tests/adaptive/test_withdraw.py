@@ -14,16 +14,11 @@ from pairscale.core.errors import InputError
 from pairscale.models.reliability import eap_reliability
 from pairscale.store.writer import Asked, Entry
 from tests.adaptive.driving import apart, names
-from tests.adaptive.running import LATE, audited, better, rank, simulated
+from tests.adaptive.running import LATE, audited, better, events_of, rank, simulated
 
 
 def asked_about(log: pl.DataFrame) -> set[str]:
     return {*log["A_id"].drop_nulls(), *log["B_id"].drop_nulls()}
-
-
-def events_of(run: Path, kind: str) -> list[dict[str, Any]]:
-    with ps.open_run(run) as store:
-        return [event for event in store.read_log("adaptive_events") if event["event"] == kind]
 
 
 # The run

@@ -9,7 +9,7 @@ between machines.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -35,11 +35,10 @@ from pairscale.adaptive.session import Replay, session_facts
 from pairscale.core.errors import PairscaleError, StoreDamagedError
 
 if TYPE_CHECKING:
+    from pairscale.adaptive.logs import Columns, Row
     from pairscale.adaptive.refits import RefitRequest
     from pairscale.adaptive.selectors import OwnSelector
     from pairscale.store.runfile import RunFile
-
-Row = Mapping[str, Any]
 
 _TOLERANCE = 1e-9
 _UNFIT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, PolarsError)
@@ -104,7 +103,6 @@ class _Audit(Replay):
         self._answers = {row["custom_id"]: row for row in store.results().iter_rows(named=True)}
         self._panels = store.panels()
         self._max_comparisons: int | None = None
-        self._last: Row | None = None  # the row of the last refit that was no closing one
 
     def found(self) -> Replayed:
         """Replay everything, up to the first difference."""
@@ -116,14 +114,15 @@ class _Audit(Replay):
             problem = str(difference)
         except (*_UNFIT, PairscaleError) as error:
             problem = _unfit(error)
-        return Replayed(self.engine.rows, self.refits, problem, str(self.settings["preset"]))
+        return Replayed(self.engine.rows, len(self.state.rounds), problem, self.state.preset)
 
     def _require_end(self) -> None:
         """What the replay has not come by is there without having happened."""
         late = [event for event in self.events if not 0 <= event["after"] <= len(self.rows)]
         _require(not late, f"an event is logged behind a step that is not there, of {len(self.rows)}")
-        is_whole = len(self.rounds) == self.refits == len(self.items)
-        _require(is_whole, f"the log has {len(self.rounds)} rows of refits, but in the replay there are {self.refits}")
+        refits = len(self.state.rounds)
+        is_whole = len(self.rounds) == refits == len(self.items)
+        _require(is_whole, f"the log has {len(self.rounds)} rows of refits, but in the replay there are {refits}")
         asked = {uid_of(row["step_id"]) for row in self.rows if row["status"] != "starved"}
         more = [name for name in self._answers if name.startswith("step-") and name not in asked]
         _require(not more, f"{more[:1]} was answered, but no step says so")
@@ -138,9 +137,9 @@ class _Audit(Replay):
             _compare(step, proposal.row, logged)
             return
         _require(logged.get("status") != "starved", f"{step} is logged as starved, but there is a pair to ask about")
-        _compare(step, proposal.fields, {name: logged.get(name) for name in proposal.fields})
+        _compare(step, proposal.fields, logged, only_made=True)
 
-    def record(self, logged: Row) -> dict[str, Any]:
+    def record(self, logged: Row) -> Columns:
         made = super().record(logged)
         step = f"step {logged['step_id']}"
         _compare(step, made, logged)
@@ -175,7 +174,7 @@ class _Audit(Replay):
             where = f"the stop rule behind {engine.rows} steps"
             stopped = f"{where} is logged, but in the replay the run has stopped ({engine.stop_reason})"
             _require(engine.stop_reason is None, stopped)
-            reason = engine.stops_now(self._last, BTLConfig.for_items(len(engine.ids), event["btl_config"]))
+            reason = engine.stops_now(self.state.last_refit, BTLConfig.for_items(len(engine.ids), event["btl_config"]))
             _compare(where, {"stop_reason": reason}, event, only_made=True)
         super().happen(event)
 
@@ -201,7 +200,7 @@ class _Audit(Replay):
 
     def refit(self, number: int, *, is_closing: bool) -> None:
         where = f"refit {number}"
-        index = self.refits
+        index = len(self.state.rounds)
         is_there = number == index + 1 and index < min(len(self.rounds), len(self.items))
         _require(is_there, f"{where} is logged, but the log has {len(self.rounds)} rows of refits")
         logged = self.rounds[index]
@@ -217,10 +216,8 @@ class _Audit(Replay):
         self._compare_belief(where, request, logged, columns)
         decision, reason = stop_decision(logged)
         if is_closing:
-            reason = self.engine.stop_reason or self.ended
+            reason = self.state.stop_reason
             decision = reason is not None
-        else:
-            self._last = logged
         _compare(where, {"stop_decision": decision, "stop_reason": reason}, logged, only_made=True)
         super().refit(number, is_closing=is_closing)
 
@@ -271,7 +268,7 @@ def _same(made: Any, logged: Any) -> bool:
 # What a refit must say, given what came from outside: the scores that the sampler found, and its diagnostics
 
 
-def round_columns(request: RefitRequest, logged: Row, items: Row) -> dict[str, Any]:
+def round_columns(request: RefitRequest, logged: Row, items: Row) -> Columns:
     """The columns of the round log that follow from the run, its settings and the scores in the item log."""
     btl, keep = request.btl, request.counted
     degree = request.degree[keep]
@@ -285,6 +282,7 @@ def round_columns(request: RefitRequest, logged: Row, items: Row) -> dict[str, A
     near_stop = request.near_stop or bool(logged["phase3_entered"])
     repeats = logged["repeat_agreement"] if btl.repeats == "learned" else btl.repeats
     gates = stop_gates(logged)
+    may_enter = gates["diagnostics_pass"] and is_near_stop(logged)
     return {
         **request_columns(request),
         **figure_columns(request, all_means),
@@ -300,7 +298,8 @@ def round_columns(request: RefitRequest, logged: Row, items: Row) -> dict[str, A
         "max_rhat_allowed": btl.max_rhat,
         "ess_bulk_required": btl.ess_bulk_min_near_stop if near_stop else btl.ess_bulk_min,
         "near_stop_active": near_stop,
-        "phase3_entered": _enters(request, logged, passed=bool(gates["diagnostics_pass"])),
+        # One that entered phase 3 may have been drawn again, so its log alone cannot refute it.
+        "phase3_entered": not request.near_stop and bool(logged["phase3_entered"] or may_enter),
         "global_identified": is_identified(logged) if gates["diagnostics_pass"] else request.global_identified,
         "repeat_agreement": None if repeats == "independent" else repeats,
         "top_wrong": wrong,
@@ -308,22 +307,16 @@ def round_columns(request: RefitRequest, logged: Row, items: Row) -> dict[str, A
     }
 
 
-def _enters(request: RefitRequest, logged: Row, *, passed: bool) -> bool:
-    """Whether a refit entered phase 3. One that did may have been drawn again, so its log alone cannot refute it."""
-    return not request.near_stop and bool(logged["phase3_entered"] or (passed and is_near_stop(logged)))
-
-
-def item_columns(request: RefitRequest, items: Row) -> dict[str, Any]:
+def item_columns(request: RefitRequest, items: Row) -> Columns:
     """The columns of the item log that follow from the run and from the scores in it."""
     theta = np.array(items["theta_mean"], dtype=np.float64)
-    with np.errstate(invalid="ignore"):
-        rate = request.first / request.degree
+    counts = zip(request.first.tolist(), request.degree.tolist(), strict=True)
     return {
         "refit_id": [request.refit_id] * len(theta),
         "ID": list(request.ids),
         "degree": request.degree.tolist(),
         "pos_count_A": request.first.tolist(),
         "pos_count_B": request.second.tolist(),
-        "pos_A_rate": [float(share) if np.isfinite(share) else None for share in rate],
+        "pos_A_rate": [first / degree if degree else None for first, degree in counts],
         "rank": (1 + len(theta) - np.searchsorted(np.sort(theta), theta, side="right")).tolist(),
     }

@@ -1,17 +1,19 @@
-"""Every number that an adaptive run goes by, with its meaning, its range and its default for N items; goals, presets.
+"""Every number that an adaptive run goes by, with its type and its default for N items; goals, presets.
 
-Section numbers are those of the design document. What a user gives is checked by name and range before anything else
-happens; what is not given follows from the number of items, and follows it again when items join later.
+``settings.toml`` says what each of them means and what it may be. What a user gives is checked by name and range before
+anything else happens; what is not given follows from the number of items, and follows it again when items join later.
 """
 
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from functools import cache, partial
+from importlib.resources import files
 from types import MappingProxyType
-from typing import Any, Literal, Self, get_args, get_type_hints
+from typing import Any, Literal, Self, TypeAlias, get_args, get_type_hints
 
 from pairscale.core.errors import InputError
 from pairscale.core.options import (
@@ -27,6 +29,9 @@ from pairscale.core.options import (
 from pairscale.core.tables import listed
 from pairscale.models.bayes.diagnostics import DiagnosticsGate
 from pairscale.models.bayes.settings import Answer, Judges, MCMCSettings, Repeats, Variant, require_repeats
+
+Settings: TypeAlias = Mapping[str, Any]
+"""Settings by name: fields of one of the two configurations."""
 
 SMALL = 30
 """Below this many items the document is silent, and rules of our own hold (docs/adaptive.md)."""
@@ -62,30 +67,23 @@ def top_of(goal: str) -> int | None:
 
 # Fields
 
-
-def _field(
-    section: str,
-    meaning: str,
-    low: float = 0,
-    high: float = 0,
-    default: Any = MISSING,
-    *,
-    check: Callable[[Any, str], Any] | None = None,
-) -> Any:
-    """A field with what is known of it; one without a default is a function of N."""
-    metadata = {"section": section, "meaning": meaning, "low": low, "high": high, "check": check}
-    return field(default=default, metadata=metadata)
+_FIELDS = tomllib.loads(files("pairscale.adaptive").joinpath("settings.toml").read_text("utf-8"))
+"""Of every field: the section of the design document, the least and the greatest value, and what it means."""
 
 
-def _share(section: str, meaning: str, default: Any = MISSING) -> Any:
-    """A field between 0 and 1."""
-    return _field(section, meaning, 0, 1, default)
-
-
-def _mcmc(value: Any, name: str) -> Mapping[str, Any]:
+def _mcmc(value: Any, name: str) -> Settings:
     if MCMCSettings.given(value).seed is not None:
         raise InputError(f"{name} takes no seed; the seed of the run gives every fit its own")
     return dict(value)
+
+
+_CHECKS: Mapping[str, Callable[[Any, str], Any]] = {
+    "goal": require_goal,
+    "prior_sd": partial(require_number_or, choices=("learned",), above=0),
+    "repeats": require_repeats,
+    "mcmc": _mcmc,
+}
+"""How fields are checked that take more than a number, a flag or one of a few words."""
 
 
 class _Settings:
@@ -94,15 +92,28 @@ class _Settings:
     _name: str
 
     @classmethod
-    def _given(cls, config: Any) -> dict[str, Any]:
+    def _given(cls, config: Settings | None) -> dict[str, Any]:
         """The fields that were given, checked, as plain Python values."""
-        if isinstance(config, cls):
-            return asdict(config)  # type: ignore[call-overload,no-any-return]
         settings = optional(require_mapping, config, cls._name) or {}
-        known_fields = {entry.name: entry.metadata for entry in fields(cls)}  # type: ignore[arg-type]
-        if unknown := sorted(set(settings) - set(known_fields)):
-            raise InputError(f"{cls._name}: no field {listed(unknown)}; there are {listed(list(known_fields), 60)}")
-        return {name: _checked(cls, name, known_fields[name], value) for name, value in settings.items()}
+        known = _FIELDS[cls._name]
+        unknown = sorted(set(settings) - set(known))
+        if unknown:
+            raise InputError(f"{cls._name}: no field {listed(unknown)}; there are {listed(list(known), 60)}")
+        return {name: cls._checked(name, value) for name, value in settings.items()}
+
+    @classmethod
+    def _checked(cls, field: str, value: Any) -> Any:
+        kind = _types(cls)[field]
+        name = f"{cls._name}: {field}"
+        if field in _CHECKS:
+            return _CHECKS[field](value, name)
+        if kind is bool:
+            return require_flag(value, name)
+        if get_args(kind):
+            return require_choice(value, name, get_args(kind))
+        _, low, high, _ = _FIELDS[cls._name][field]
+        require: Any = require_int if kind is int else require_number
+        return require(value, name, least=low, most=high)
 
     def _in_order(self, low: str, high: str) -> None:
         least, most = getattr(self, low), getattr(self, high)
@@ -111,28 +122,17 @@ class _Settings:
 
     @classmethod
     def describe(cls) -> list[dict[str, Any]]:
-        """Every field: ``name section default low high meaning``; a default of None is a function of N."""
-        return [
-            {"name": entry.name, "default": None if entry.default is MISSING else entry.default}
-            | {name: entry.metadata[name] for name in ("section", "low", "high", "meaning")}
-            for entry in fields(cls)  # type: ignore[arg-type]
-        ]
+        """Every field: ``name default section low high meaning``; a default of None is a function of N."""
+        described = []
+        for entry in fields(cls):  # type: ignore[arg-type]
+            section, low, high, meaning = _FIELDS[cls._name][entry.name]
+            default = None if entry.default is MISSING else entry.default
+            row = {"name": entry.name, "default": default, "section": section, "low": low, "high": high}
+            described.append(row | {"meaning": meaning})
+        return described
 
 
-_types = cache(get_type_hints)
-
-
-def _checked(cls: type, field_name: str, known: Mapping[str, Any], value: Any) -> Any:
-    kind = _types(cls)[field_name]
-    name = f"{cls._name}: {field_name}"  # type: ignore[attr-defined]
-    if known["check"] is not None:
-        return known["check"](value, name)
-    if kind is bool:
-        return require_flag(value, name)
-    if get_args(kind):
-        return require_choice(value, name, get_args(kind))
-    require: Any = require_int if kind is int else require_number
-    return require(value, name, least=known["low"], most=known["high"])
+_types: Callable[[type], dict[str, Any]] = cache(get_type_hints)
 
 
 # How pairs are chosen
@@ -144,85 +144,61 @@ class AdaptiveConfig(_Settings):
 
     _name = "adaptive_config"
 
-    explore_rate: float = _share("4.2", "share of steps that explore")
-    round_pairs_target: int = _field("4.6.1", "comparisons that a round plans", 1, 1_000_000_000)
-    W_cap: int = _field("6.1.1", "comparisons that count as recent", 1, 1_000_000)
-    K_base: int = _field("5.0.1", "strata below the top band", 1, 10_000)
-    long_min_dist: int = _field("5.1.2", "strata between the two of a long link, at least", 1, 10_000)
-    mid_max_dist: int = _field("5.1.3", "strata between the two of a mid link, at most", 1, 10_000)
-    k_total: int = _field("7.1", "anchors", 0, 10_000)
-    k_top: int = _field("7.1", "of these, from the top; as many come from the bottom", 0, 10_000)
-    boundary_window: int = _field("5.1.4", "ranks on either side of boundary_k that are its border", 0, 1_000_000)
-    C_max: int = _field("5.1.5", "candidate pairs looked at in one attempt", 1, 10_000_000, 20_000)
-    quota_eps: float = _share("3.2", "share of steps that must take a rarely seen item, until all were seen twice", 0.2)
-    explore_resample_max: int = _field("7.5.2", "items tried when exploring finds no partner", 0, 10_000, 10)
-    explore_nonlocal_rate: float = _share("7.5.2", "share of exploring that looks far away", 0.15)
-    explore_taper_mult: float = _share("4.2", "what exploring is multiplied by once the order is known", 0.5)
-    cap_frac: float = _share("6.1.1", "share of recent comparisons that one item may have", 0.08)
-    dup_p_margin: float = _field("5.3.2", "how near to 0.5 a pair must be to be asked a third time", 0, 0.5, 0.05)
-    dup_max_obs: int = _field("5.3.2", "answers that a pair may have", 1, 100, 2)
-    dup_max_obs_relaxed: int = _field("5.3.2", "the same when nothing else is left", 1, 100, 3)
-    q: float = _share("5.3.2", "quantile of utility that a third answer must reach", 0.9)
-    repeat_in_round_budget: int = _field("5.1.6", "second appearances of items that a round may have", 0, 10_000, 2)
-    exposure_underrep_q: float = _share(
-        "5.1.6", "quantile of recent comparisons below which an item may appear twice", 0.25
-    )
-    anchor_frac_early: float = _share("4.6.2", "share of anchor links in early rounds", 0.3)
-    anchor_frac_late: float = _share("4.6.2", "share of anchor links later", 0.2)
-    anchor_rounds_early: int = _field("4.6.2", "rounds that are early for anchor links", 0, 1_000_000, 4)
-    long_frac_early: float = _share("4.6.2", "share of long links in early rounds", 0.1)
-    long_frac_late: float = _share("4.6.2", "share of long links later", 0.05)
-    long_rounds_early: int = _field("4.6.2", "rounds that are early for long links", 0, 1_000_000, 4)
-    mid_frac: float = _share("4.6.2", "share of mid links", 0.1)
-    long_taper_mult: float = _share(
-        "4.6.2", "what the share of long links is multiplied by once the order is known", 0.25
-    )
-    long_frac_floor: float = _share("4.6.2", "share of long links that always stays", 0.02)
-    mid_bonus_frac: float = _share("4.6.2", "share of the long links taken away that become mid links", 0.2)
-    top_band_pct: float = _share("5.0.2", "share of the items in the finely divided top band", 0.1)
-    top_band_bins: int = _field("5.0.2", "strata in the top band", 1, 10_000, 5)
-    mid_min_dist: int = _field("5.1.3", "strata between the two of a mid link, at least", 0, 10_000, 2)
-    local_max_dist: int = _field("5.1.4", "strata between the two of a local link, at most", 0, 10_000, 1)
-    local_anchors: bool = _field("5.1.4", "whether anchors take part in local links", 0, 1, True)
-    global_identified_reliability_min: float = _share(
-        "4.5.1", "reliability (reliability_figure) from which the order may count as known", 0.8
-    )
-    global_identified_rank_corr_min: float = _field(
-        "4.5.1", "rank correlation of TrueSkill and model that this needs", -1, 1, 0.9
-    )
-    p_long_low: float = _share("5.1.2", "posterior probability below which a long link is decided", 0.1)
-    p_long_high: float = _share("5.1.2", "posterior probability above which it is", 0.9)
-    boundary_k: int = _field("5.1.4", "the top so many, whose border deserves care", 1, 1_000_000, 20)
-    boundary_frac: float = _share("5.1.4", "share of local links spent on that border", 0.15)
-    p_star_override_margin: float = _field("6.1.1", "how near to 0.5 a pair must be to pass a star cap", 0, 0.5, 0.05)
-    star_override_budget_per_round: int = _field("6.1.1", "such passes in a round", 0, 10_000, 1)
-    degree_alpha: float = _field("6.1.3", "exponent of the penalty on often seen items; 0 is none", 0, 0.1, 0.0)
-    degree_penalty_max: float = _field("6.1.3", "the largest such penalty, as a factor", 1, 3, 2.0)
-    max_invalid_per_pair: int = _field("2.2", "invalid answers after which a pair is given up", 1, 10_000, 3)
-    max_invalid_per_item: int = _field(
-        "2.2", "invalid answers in a row after which an item is set aside", 1, 10_000, 10
-    )
-    max_failures_in_row: int = _field(
-        "2.2", "answers in a row without a valid one that pause the run", 1, 1_000_000, 20
-    )
-    ties: Literal["invalid", "half"] = _field(
-        "-", "what a tie, or a flip between orders, is: invalid, or half (half a win for each)", default="invalid"
-    )
-    reverse_rate: float = _share("-", "share of comparisons that ask an earlier pair again in the other order", 0.0)
-    discount_repeats: bool = _field(
-        "-", "whether a pair that was asked is worth less, as far as repeats agree", 0, 1, False
-    )
-    flip_share_max: float = _share(
-        "-", "share of reversed pairs with the opposite answer that, surely exceeded, pauses the run", 1.0
-    )
-    criterion: Literal["determinant", "ranks"] = _field(
-        "-",
-        "what the selector information reduces: determinant (of the covariance), or ranks (up to 500 texts)",
-        default="determinant",
-    )
-    goal: str = _field(
-        "-", "what the run is for: order, or top:K (the K best texts)", default=ORDER, check=require_goal
-    )
+    explore_rate: float
+    round_pairs_target: int
+    W_cap: int
+    K_base: int
+    long_min_dist: int
+    mid_max_dist: int
+    k_total: int
+    k_top: int
+    boundary_window: int
+    C_max: int = 20000
+    quota_eps: float = 0.2
+    explore_resample_max: int = 10
+    explore_nonlocal_rate: float = 0.15
+    explore_taper_mult: float = 0.5
+    cap_frac: float = 0.08
+    dup_p_margin: float = 0.05
+    dup_max_obs: int = 2
+    dup_max_obs_relaxed: int = 3
+    q: float = 0.9
+    repeat_in_round_budget: int = 2
+    exposure_underrep_q: float = 0.25
+    anchor_frac_early: float = 0.3
+    anchor_frac_late: float = 0.2
+    anchor_rounds_early: int = 4
+    long_frac_early: float = 0.1
+    long_frac_late: float = 0.05
+    long_rounds_early: int = 4
+    mid_frac: float = 0.1
+    long_taper_mult: float = 0.25
+    long_frac_floor: float = 0.02
+    mid_bonus_frac: float = 0.2
+    top_band_pct: float = 0.1
+    top_band_bins: int = 5
+    mid_min_dist: int = 2
+    local_max_dist: int = 1
+    local_anchors: bool = True
+    global_identified_reliability_min: float = 0.8
+    global_identified_rank_corr_min: float = 0.9
+    p_long_low: float = 0.1
+    p_long_high: float = 0.9
+    boundary_k: int = 20
+    boundary_frac: float = 0.15
+    p_star_override_margin: float = 0.05
+    star_override_budget_per_round: int = 1
+    degree_alpha: float = 0.0
+    degree_penalty_max: float = 2.0
+    max_invalid_per_pair: int = 3
+    max_invalid_per_item: int = 10
+    max_failures_in_row: int = 20
+    ties: Literal["invalid", "half"] = "invalid"
+    reverse_rate: float = 0.0
+    discount_repeats: bool = False
+    flip_share_max: float = 1.0
+    criterion: Literal["determinant", "ranks"] = "determinant"
+    goal: str = ORDER
 
     def __post_init__(self) -> None:
         self._in_order("p_long_low", "p_long_high")
@@ -232,9 +208,7 @@ class AdaptiveConfig(_Settings):
             raise InputError(f"adaptive_config: k_top ({self.k_top}) must be at most half of k_total ({self.k_total})")
 
     @classmethod
-    def for_items(
-        cls, n_items: int, given: Mapping[str, Any] | None = None, *, refit_pairs_target: int | None = None
-    ) -> Self:
+    def for_items(cls, n_items: int, given: Settings | None = None, *, refit_pairs_target: int | None = None) -> Self:
         """The configuration of a run.
 
         Args:
@@ -284,8 +258,8 @@ class AdaptiveConfig(_Settings):
         """How many comparisons a round can hold when an item appears once (and a few twice)."""
         return max(1, min(self.round_pairs_target, (n_items + self.repeat_in_round_budget) // 2))
 
-    def quotas(self, round_id: int, n_items: int, *, global_identified: bool, anchors: bool = True) -> RoundQuotas:
-        """What a round plans, by stage (§4.6.2).
+    def quotas(self, round_id: int, n_items: int, *, global_identified: bool, anchors: bool = True) -> dict[str, int]:
+        """What a round plans, by stage (§4.6.2), and the columns of the round log that say how it came about.
 
         Args:
             round_id: the round, from 1.
@@ -309,48 +283,17 @@ class AdaptiveConfig(_Settings):
         for name in ("mid_link", "long_link", "anchor_link"):
             over = sum(stages.values()) - (planned - 1)
             stages[name] -= min(stages[name], max(0, over))
-        return RoundQuotas(
+        return {
             **stages,
-            local_link=planned - sum(stages.values()),
-            round_pairs_target=self.round_pairs_target,
-            round_pairs_effective=planned,
-            long_quota_raw=raw,
-            long_quota_effective=effective,
-            long_quota_removed=removed,
-            realloc_to_mid=to_mid,
-            realloc_to_local=removed - to_mid,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class RoundQuotas:
-    """What one round plans.
-
-    Attributes:
-        anchor_link: comparisons of an anchor with another item.
-        long_link: comparisons of items far apart.
-        mid_link: comparisons of items some way apart.
-        local_link: comparisons of neighbours.
-        round_pairs_target: what a round of this run plans at most.
-        round_pairs_effective: what this one can hold: the sum of the four.
-        long_quota_raw: long links before the taper.
-        long_quota_effective: after it.
-        long_quota_removed: the difference.
-        realloc_to_mid: of that, given to mid links.
-        realloc_to_local: of that, given to local links.
-    """
-
-    anchor_link: int
-    long_link: int
-    mid_link: int
-    local_link: int
-    round_pairs_target: int
-    round_pairs_effective: int
-    long_quota_raw: int
-    long_quota_effective: int
-    long_quota_removed: int
-    realloc_to_mid: int
-    realloc_to_local: int
+            "local_link": planned - sum(stages.values()),
+            "round_pairs_target": self.round_pairs_target,
+            "round_pairs_effective": planned,
+            "long_quota_raw": raw,
+            "long_quota_effective": effective,
+            "long_quota_removed": removed,
+            "realloc_to_mid": to_mid,
+            "realloc_to_local": removed - to_mid,
+        }
 
 
 # When the model is fitted again, and when the run stops
@@ -368,65 +311,28 @@ class BTLConfig(_Settings):
 
     _name = "btl_config"
 
-    refit_pairs_target: int = _field("4.3", "new comparisons that call for a refit", 1, 1_000_000_000)
-    refit_often: bool = _field(
-        "-",
-        "whether refits come as often as they are cheap, and more often near the stop, so that a run stops in time",
-        0,
-        1,
-        False,
-    )
-    ess_bulk_min: float = _field("4.4", "bulk effective sample size that a refit needs", 0, 1_000_000_000)
-    ess_bulk_min_near_stop: float = _field("4.4", "the same near the stop", 0, 1_000_000_000)
-    model_variant: Variant = _field("1.2", "btl, btl_e, btl_b or btl_e_b", default="btl_e_b")  # noqa: RUF009
-    prior_sd: float | Literal["learned"] = _field(
-        "1.3",
-        "spread of the abilities' prior, or learned",
-        0,
-        1e6,
-        1.0,
-        check=partial(require_number_or, choices=("learned",), above=0),
-    )
-    answer: Answer = _field("-", "what of an answer is evidence: winner, or probability", default="winner")  # noqa: RUF009
-    judges: Judges = _field(  # noqa: RUF009
-        "-",
-        "of a panel of judges: pooled, as if they were one, or slopes, a slope and a position effect for each",
-        default="pooled",
-    )
-    repeats: Repeats = _field(  # noqa: RUF009
-        "-",
-        "how repeats of a pair count: independent, learned, or their excess agreement",
-        0,
-        1,
-        "independent",
-        check=require_repeats,
-    )
-    max_rhat: float = _field("9.1.2", "largest R-hat allowed", 1, 1e6, 1.01)
-    divergences_max: int = _field("9.1.1", "divergences allowed", 0, 1_000_000_000, 0)
-    eap_reliability_min: float = _share("9.2", "reliability (reliability_figure) that a stop needs", 0.9)
-    stability_lag: int = _field("9.3", "passing refits that a stop looks back", 1, 1_000_000, 2)
-    theta_corr_min: float = _field("9.3", "correlation with that refit's scores that a stop needs", -1, 1, 0.95)
-    theta_sd_rel_change_max: float = _field("9.3", "relative change of their spread that it allows", 0, 1e6, 0.1)
-    rank_spearman_min: float = _field("9.4", "rank correlation that it needs", -1, 1, 0.95)
-    top_wrong_max: float = _share(
-        "-", "expected share of wrong members that a stop allows, where the goal is top:K", 0.1
-    )
-    near_tie_p_low: float = _share("10.2", "lowest probability of a near tie, for the log", 0.4)
-    near_tie_p_high: float = _share("10.2", "highest probability of a near tie", 0.6)
-    reliability_figure: Literal["reliability_EAP", "reliability_r2"] = _field(
-        "9.2",
-        "what the run claims and stops by: EAP reliability, or reliability_r2, the expected squared correlation of the "
-        "scores with the judge's true scale",
-        default="reliability_EAP",
-    )
-    screen_refits: bool = _field(
-        "9",
-        "whether the normal approximation may rule a stop out, so that the sampler runs near the stop only",
-        0,
-        1,
-        False,
-    )
-    mcmc: Mapping[str, Any] = _field("8.1", "settings of the sampler (MCMCSettings), but for its seed", check=_mcmc)
+    refit_pairs_target: int
+    refit_often: bool = False
+    ess_bulk_min: float
+    ess_bulk_min_near_stop: float
+    model_variant: Variant = "btl_e_b"
+    prior_sd: float | Literal["learned"] = 1.0
+    answer: Answer = "winner"
+    judges: Judges = "pooled"
+    repeats: Repeats = "independent"
+    max_rhat: float = 1.01
+    divergences_max: int = 0
+    eap_reliability_min: float = 0.9
+    stability_lag: int = 2
+    theta_corr_min: float = 0.95
+    theta_sd_rel_change_max: float = 0.1
+    rank_spearman_min: float = 0.95
+    top_wrong_max: float = 0.1
+    near_tie_p_low: float = 0.4
+    near_tie_p_high: float = 0.6
+    reliability_figure: Literal["reliability_EAP", "reliability_r2"] = "reliability_EAP"
+    screen_refits: bool = False
+    mcmc: Mapping[str, Any]
 
     def __post_init__(self) -> None:
         if self.judges == "slopes" and (self.answer == "probability" or self.prior_sd != "learned"):
@@ -436,7 +342,7 @@ class BTLConfig(_Settings):
         self._in_order("ess_bulk_min", "ess_bulk_min_near_stop")
 
     @classmethod
-    def for_items(cls, n_items: int, given: Mapping[str, Any] | None = None) -> Self:
+    def for_items(cls, n_items: int, given: Settings | None = None) -> Self:
         """The configuration of a run of so many items; ``given`` replaces defaults.
 
         Raises:
@@ -495,7 +401,7 @@ DOCUMENT: Preset = "pairwiseLLM"
 
 _NO_LIMIT = 1e6
 
-PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+PRESETS: Mapping[str, Mapping[str, Settings]] = MappingProxyType(
     {
         OURS: {
             "adaptive_config": {
@@ -524,8 +430,8 @@ PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 
 def resolve_preset(
     preset: str,
-    adaptive_config: Mapping[str, Any] | AdaptiveConfig | None = None,
-    btl_config: Mapping[str, Any] | BTLConfig | None = None,
+    adaptive_config: Settings | AdaptiveConfig | None = None,
+    btl_config: Settings | BTLConfig | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The settings of a preset, with the user's own in place of them.
 
@@ -549,14 +455,14 @@ def resolve_preset(
     return adaptive, {**chosen["btl_config"], **given_settings(btl_config, "btl_config")}
 
 
-def given_settings(config: Mapping[str, Any] | AdaptiveConfig | BTLConfig | None, what: str) -> dict[str, Any]:
+def given_settings(config: Settings | AdaptiveConfig | BTLConfig | None, what: str) -> dict[str, Any]:
     """The fields of a configuration that are given, by name."""
     if isinstance(config, AdaptiveConfig | BTLConfig):
         return asdict(config)
     return optional(require_mapping, config, what) or {}
 
 
-def with_goal(goal: str, adaptive_config: Mapping[str, Any] | None, reliability: float | None = None) -> dict[str, Any]:
+def with_goal(goal: str, adaptive_config: Settings | None, reliability: float | None = None) -> dict[str, Any]:
     """The settings for choosing pairs with what the run is for.
 
     Args:
@@ -568,8 +474,9 @@ def with_goal(goal: str, adaptive_config: Mapping[str, Any] | None, reliability:
         InputError: If a reliability is given for another goal than the order.
     """
     settings = given_settings(adaptive_config, "adaptive_config")
-    if require_goal(goal) != ORDER:
-        settings["goal"] = require_goal(goal)
+    wanted = require_goal(goal)
+    if wanted != ORDER:
+        settings["goal"] = wanted
     if settings.get("goal", ORDER) != ORDER and reliability is not None:
         raise InputError(
             f"reliability belongs to goal='order'; a run for {settings['goal']!r} stops by the share of wrong members "
@@ -578,9 +485,7 @@ def with_goal(goal: str, adaptive_config: Mapping[str, Any] | None, reliability:
     return settings
 
 
-def stopping_at(
-    reliability: float | None, btl_config: Mapping[str, Any] | None, answer: str = "winner"
-) -> dict[str, Any]:
+def stopping_at(reliability: float | None, btl_config: Settings | None, answer: str = "winner") -> dict[str, Any]:
     """The settings of the model with the reliability to stop at, and with what is evidence; defaults change nothing."""
     settings = given_settings(btl_config, "btl_config")
     if reliability is not None:

@@ -7,9 +7,9 @@ happen again from the log, and audited by choosing again in between.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,8 +30,8 @@ from pairscale.adaptive.selection.pollitt import (
 )
 from pairscale.adaptive.selectors import (
     POLLITT,
+    Attempt,
     OwnSelector,
-    Selector,
     choose_by,
     make_selector,
     named_selector,
@@ -39,11 +39,12 @@ from pairscale.adaptive.selectors import (
 )
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_int, require_probability
-from pairscale.core.tables import listed
 from pairscale.models.trueskill import win_probability
 
 if TYPE_CHECKING:
-    from pairscale.adaptive.selection.ledger import Flags
+    from pairscale.adaptive.config import Settings
+    from pairscale.adaptive.logs import Columns, Row
+    from pairscale.adaptive.selection.ledger import Flags, Pair
     from pairscale.core.arrays import Floats, Ints
 
 WARM_START = "warm_start"
@@ -55,9 +56,6 @@ EXHAUSTED = "pairs_exhausted"
 
 FEWEST = 3
 """Comparisons that a fit needs: one for each parameter that all items share (spread, lapse, position)."""
-
-_OUTSIDE = (WARM_START, REVERSE)
-"""Stages that are in no round's plan."""
 
 _REVERSAL = 1000  # seeds the draw of a pair to reverse
 _LONG_APART = 1_000  # comparisons between two refits, from which on a refit may take longer than the open answers
@@ -77,7 +75,7 @@ class Proposal:
     step_id: int
     first: int
     second: int
-    fields: Mapping[str, Any]
+    fields: Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,7 @@ class Starved:
         row: its row of the step log.
     """
 
-    row: Mapping[str, Any]
+    row: Row
 
 
 def uid_of(step_id: int) -> str:
@@ -126,8 +124,8 @@ class Engine:
         *,
         seed: int = 1,
         selector: str | OwnSelector = POLLITT,
-        adaptive_config: Mapping[str, Any] | None = None,
-        btl_config: Mapping[str, Any] | None = None,
+        adaptive_config: Settings | None = None,
+        btl_config: Settings | None = None,
         mu: Floats | None = None,
         sigma: Floats | None = None,
     ) -> None:
@@ -136,8 +134,7 @@ class Engine:
         self.chooser = named_selector(selector)
         self.seed = require_int(seed, "seed", least=0)
         self.selector = selector_name(self.chooser)
-        # Who chooses, where it is not by rounds.
-        self._other: Selector | None = None if self.chooser == POLLITT else make_selector(self.chooser, self._known)
+        self._selector = make_selector(self.chooser, self)
         self.ids: list[str] = []
         self._settle_size(ids, adaptive_config, btl_config)
         self.ledger = Ledger(len(ids), self.config.W_cap, mu, sigma)
@@ -150,24 +147,17 @@ class Engine:
         self._effective_at = self._refitted_at = self._reversals = 0
         self._agreement = 0.0
         self._passed: list[LagPoint] = []
-        self._new_rows: list[Mapping[str, Any]] = []  # since the last refit
+        self._new_rows: list[Row] = []  # since the last refit
         is_aimed = self.config.top is not None and self.selector == "information"
         self._warm = WarmStart(len(ids), np.random.default_rng((self.seed, 0)), is_chain=not is_aimed)
         self._round = Round(0, len(ids), {}, None)
-        self._complete: Round | None = None
+        self._complete = self._round
         self._boundary = BoundarySlots()
         self._anchors: Flags = np.zeros(len(ids), dtype=np.bool_)
         self._settle_worth()
-        if self._other is not None:
-            self._other.joined(self.ledger)
+        self._selector.joined(self.ledger)
 
-    def _known(self) -> tuple[Sequence[str], Floats | None]:
-        """What a selector of the user's is shown besides the ledger."""
-        return self.ids, None if self.belief is None else self.belief.theta_mean
-
-    def _settle_size(
-        self, more: Iterable[str], adaptive_config: Mapping[str, Any] | None, btl_config: Mapping[str, Any] | None
-    ) -> None:
+    def _settle_size(self, more: Iterable[str], adaptive_config: Settings | None, btl_config: Settings | None) -> None:
         """Take in items and settings: what is not given follows from the number of items."""
         self._given = (adaptive_config, btl_config)
         self.ids += more
@@ -179,7 +169,6 @@ class Engine:
                 "adaptive_config: discount_repeats needs to know how far repeats agree; "
                 "give repeats='learned' (or a number) in btl_config as well"
             )
-        self._number_of = {name: number for number, name in enumerate(self.ids)}
         self._by_id: Ints = np.array(sorted(range(n), key=self.ids.__getitem__), dtype=np.int64)
         self._id_place: Ints = np.argsort(self._by_id)
         self._strata = strata_by_rank(n, self.config)
@@ -203,11 +192,6 @@ class Engine:
         return (self._round.stage or "local_link") if self._warm.done else WARM_START
 
     @property
-    def round_id(self) -> int:
-        """The current round."""
-        return self._round.round_id
-
-    @property
     def can_fit(self) -> bool:
         """Whether there are as many comparisons as the model needs: they tie all items together, or are three."""
         return self._warm.done or self.committed >= FEWEST
@@ -226,7 +210,7 @@ class Engine:
     def lacks_probabilities(self) -> bool:
         """Whether probabilities are wanted, and the first answers have none."""
         wanted = self.btl.answer == "probability" and self.committed >= FIRST_ANSWERS
-        return wanted and not self.ledger.has_probabilities
+        return wanted and all(probability is None for probability in self.ledger.probabilities)
 
     @property
     def counts_ties(self) -> bool:
@@ -265,15 +249,15 @@ class Engine:
         if stage is None:
             return None
         pair, fields = self._choose(stage)
-        if pair is None:
-            row = {"step_id": self.steps + 1, "status": "starved", **self._moment(), **fields}
-            for name in ("star_override_used", "star_override_reason", "is_explore_step"):
-                row.pop(name, None)
-            self.starve(row)
-            return Starved(row)
-        return self._proposed(pair, fields)
+        if pair is not None:
+            return self._proposed(pair, fields)
+        row = {"step_id": self.steps + 1, "status": "starved", **self._moment(), **fields}
+        for name in ("star_override_used", "star_override_reason", "is_explore_step"):
+            row.pop(name, None)
+        self.starve(row)
+        return Starved(row)
 
-    def _unchosen(self, pair: tuple[int, int], stage: str) -> Proposal:
+    def _unchosen(self, pair: Pair, stage: str) -> Proposal:
         """A pair that no selector chose."""
         fields = {
             "is_explore_step": False, "candidate_starved": False, "fallback_used": "base", "fallback_path": "base",
@@ -281,7 +265,7 @@ class Engine:
         }  # fmt: skip
         return self._proposed(pair, fields | self._scheduled(stage))
 
-    def _to_reverse(self) -> list[tuple[int, int]]:
+    def _to_reverse(self) -> list[Pair]:
         """The pairs to draw from when the next step asks one again in the other order; none when it does not.
 
         It does when reversed pairs are behind their share, or too few have shown that the judge repeats itself. Where
@@ -318,29 +302,28 @@ class Engine:
         """Begin this round, unless it has begun."""
         if round_id <= self._round.round_id:
             return
-        if self._round.round_id > 0:
-            self._complete = self._round
+        self._complete = self._round
         self.ledger.wake()
         plan = None
         quota = {self.selector: self.config.round_pairs_target}
-        if self._other is None:
+        if self.chooser == POLLITT:
             if self.belief is None:
                 self._refresh_anchors(self.ledger.mu)
             has_anchors = bool(self._anchors.any())
             plan = self.config.quotas(round_id, self.ledger.n, global_identified=self.identified, anchors=has_anchors)
-            quota = {stage: int(getattr(plan, stage)) for stage in STAGES}
+            quota = {stage: plan[stage] for stage in STAGES}
         self._round = Round(round_id, self.ledger.n, quota, plan)
 
     def _refresh_anchors(self, score: Floats) -> None:
         self._anchors = np.zeros(self.ledger.n, dtype=np.bool_)
         self._anchors[anchor_items(best_first(score, self._by_id), self.config)] = True
 
-    def _choose(self, stage: str) -> tuple[tuple[int, int] | None, dict[str, Any]]:
+    def _choose(self, stage: str) -> Attempt:
         seeds = (self.seed, self.steps + 1)
         scheduled = self._scheduled(stage)
-        if self._other is not None:
-            pair, fields = choose_by(self._other, self.ledger, self.config, seeds)
-            return pair, scheduled | fields
+        if self.chooser != POLLITT:
+            pair, fields = choose_by(self._selector, self.ledger, self.config, seeds)
+            return Attempt(pair, scheduled | fields)
         scene = self._scene()
         pair, fields = choose_in_stage(scene, self._round, stage, seeds)
         if pair is not None:
@@ -349,17 +332,7 @@ class Engine:
                 fields[f"is_anchor_{side}"] = bool(scene.is_anchor[item])
                 fields[f"stratum_{side}"] = int(scene.stratum[item])
             fields["dist_stratum"] = abs(fields["stratum_i"] - fields["stratum_j"])
-        return pair, scheduled | fields
-
-    def _scheduled(self, stage: str) -> dict[str, Any]:
-        is_planned = stage not in _OUTSIDE
-        return {
-            "round_id": self._round.round_id,
-            "round_stage": stage,
-            "pair_type": stage,
-            "stage_committed_so_far": self._round.done[stage] if is_planned else None,
-            "stage_quota": self._round.quota[stage] if is_planned else None,
-        }
+        return Attempt(pair, scheduled | fields)
 
     def _scene(self) -> Scene:
         order = best_first(self.ledger.mu, self._by_id)
@@ -370,11 +343,23 @@ class Engine:
             self.identified, overrides_left, self._boundary.is_due(self.config.boundary_frac),
         )  # fmt: skip
 
-    def _proposed(self, pair: tuple[int, int], fields: Mapping[str, Any]) -> Proposal:
+    def _scheduled(self, stage: str) -> Columns:
+        # The warm start and reversals are in no round's plan.
+        return {
+            "round_id": self._round.round_id,
+            "round_stage": stage,
+            "pair_type": stage,
+            "stage_committed_so_far": self._round.done.get(stage),
+            "stage_quota": self._round.quota.get(stage),
+        }
+
+    def _proposed(self, pair: Pair, fields: Row) -> Proposal:
         ledger = self.ledger
         first, second = ledger.order(*pair)
-        columns: dict[str, Any] = {"step_id": self.steps + 1, "A": first + 1, "B": second + 1}
-        columns |= {"A_id": self.ids[first], "B_id": self.ids[second]}
+        columns: Columns = {
+            "step_id": self.steps + 1, "A": first + 1, "B": second + 1, "A_id": self.ids[first],
+            "B_id": self.ids[second],
+        }  # fmt: skip
         for side, item in zip("ij", pair, strict=True):
             columns[side] = item + 1
             columns[f"deg_{side}"] = int(ledger.degree[item])
@@ -385,7 +370,7 @@ class Engine:
         self.admit(proposal)
         return proposal
 
-    def _moment(self) -> dict[str, Any]:
+    def _moment(self) -> Columns:
         return {
             "proposed_after": self.rows,
             "in_flight": len(self.open),
@@ -407,17 +392,16 @@ class Engine:
             self._boundary.count(fields, self.config.boundary_frac)
         self.open[proposal.step_id] = proposal
         self.ledger.open(a, b)
-        if self._other is not None:
-            self._other.opened(self.ledger, a, b)
+        self._selector.opened(self.ledger, a, b)
 
-    def starve(self, row: Mapping[str, Any]) -> None:
+    def starve(self, row: Row) -> None:
         """A stage found nothing; :meth:`propose` has done this, a replay does it with what was logged."""
         self._begin_round(row["round_id"])
         self.steps = max(self.steps, row["step_id"])
         self._round.starve(row["round_stage"])
         self._count(row)
 
-    def _count(self, row: Mapping[str, Any]) -> None:
+    def _count(self, row: Row) -> None:
         self.rows += 1
         self._new_rows.append(row)
 
@@ -431,7 +415,7 @@ class Engine:
         orders_agree: bool | None = None,
         probability: float | None = None,
         judge: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> Columns:
         """An answer has come.
 
         Args:
@@ -469,7 +453,7 @@ class Engine:
         self._ask_for_refit()
         return row
 
-    def _commit(self, proposal: Proposal, row: dict[str, Any], more: dict[str, Any]) -> None:
+    def _commit(self, proposal: Proposal, row: Columns, more: Columns) -> None:
         a, b, y = proposal.first, proposal.second, row["Y"]
         self.ledger.commit(a, b, y, **more)
         row |= {name: value for name, value in more.items() if value is not None}
@@ -481,17 +465,13 @@ class Engine:
         elif row["round_id"] == self._round.round_id:
             self._round.committed(row["round_stage"])
         self.ledger.is_linked = self._warm.done
-        if self._other is not None:
-            self._other.committed(self.ledger, a, b, y)
+        self._selector.committed(self.ledger, a, b, y)
         p = win_probability(row["mu_i"], row["sigma_i"], row["mu_j"], row["sigma_j"])
         row |= {"p_ij": p, "U0_ij": p * (1 - p)}
         self.failures_in_row = 0
 
-    def _reject(self, proposal: Proposal, row: dict[str, Any], reason: str | None, kind: str) -> None:
-        fallen = self.ledger.reject(
-            proposal.first, proposal.second, is_error=kind == "error",
-            pair_limit=self.config.max_invalid_per_pair, item_limit=self.config.max_invalid_per_item,
-        )  # fmt: skip
+    def _reject(self, proposal: Proposal, row: Columns, reason: str | None, kind: str) -> None:
+        fallen = self.ledger.reject(proposal.first, proposal.second, self.config, is_error=kind == "error")
         row["invalid_reason"] = reason or "the judge gave no valid answer"
         row["invalid_kind"] = kind
         row["set_aside"] = ", ".join(self.ids[item] for item in fallen) or None
@@ -510,8 +490,7 @@ class Engine:
             again = sum((fields.get(name) or 0) > 0 for name in ("used_in_round_i", "used_in_round_j"))
             override = bool(fields["star_override_used"])
             self._round.rejected(stage, proposal.first, proposal.second, repeats=again, override=override)
-        if self._other is not None:
-            self._other.dropped(self.ledger, proposal.first, proposal.second)
+        self._selector.dropped(self.ledger, proposal.first, proposal.second)
 
     # Refits
 
@@ -550,9 +529,7 @@ class Engine:
     def refit_request(self) -> RefitRequest:
         """All that a refit of what is committed now needs to know."""
         ledger = self.ledger
-        is_over = self._round.round_id > 0 and self._round.stage is None
-        complete = self._round if is_over else self._complete
-        recent = ledger.recent
+        complete = self._round if self._round.stage is None else self._complete
         return RefitRequest(
             refit_id=self.n_refits + 1,
             ids=tuple(self.ids),
@@ -560,14 +537,14 @@ class Engine:
             **{name: getattr(ledger, name).copy() for name in ("mu", "sigma", "degree", "first", "second")},
             n_unique_pairs=ledger.n_unique_pairs,
             step_id_at_refit=self.steps,
-            round_id_at_refit=0 if complete is None else complete.round_id,
-            quotas=None if complete is None else complete.plan,
-            health=health_columns(self._new_rows)
-            | {
-                "recent_deg_median_since_last_refit": float(np.median(recent)),
-                "recent_deg_max_since_last_refit": int(recent.max()),
-            }
-            | ledger.repeats.columns(ledger.committed),
+            round_id_at_refit=complete.round_id,
+            quotas=complete.plan,
+            health={
+                **health_columns(self._new_rows),
+                "recent_deg_median_since_last_refit": float(np.median(ledger.recent)),
+                "recent_deg_max_since_last_refit": int(ledger.recent.max()),
+                **ledger.repeats.columns(ledger.committed),
+            },
             new_pairs=ledger.committed - self._refitted_at,
             near_stop=self.near_stop,
             global_identified=self.identified,
@@ -577,9 +554,8 @@ class Engine:
             adaptive=self.config,
             btl=self.btl,
             withdrawn=ledger.withdrawn.copy(),
-            probability=ledger.probabilities if self.btl.answer == "probability" else None,
-            judged_by=ledger.judged_by if self.btl.judges == "slopes" else None,
-            judges=tuple(ledger.judges),
+            probability=tuple(ledger.probabilities) if self.btl.answer == "probability" else None,
+            judged_by=tuple(ledger.judged_by) if self.btl.judges == "slopes" else None,
         )
 
     def _lag_point(self) -> LagPoint | None:
@@ -610,8 +586,7 @@ class Engine:
             return  # items joined meanwhile: it says nothing of them, so nothing is decided on it
         self.belief = belief
         self.identified = belief.global_identified
-        if self._other is None:
-            self._refresh_anchors(belief.theta_mean)
+        self._refresh_anchors(belief.theta_mean)
         self.stop_reason = stop_reason
         if stop_reason is None:
             self._ask_for_refit(only_at_end=True)
@@ -620,8 +595,8 @@ class Engine:
 
     def configure(
         self,
-        adaptive_config: Mapping[str, Any] | None,
-        btl_config: Mapping[str, Any],
+        adaptive_config: Settings | None,
+        btl_config: Settings,
         *,
         stop_reason: str | None = None,
     ) -> None:
@@ -636,15 +611,14 @@ class Engine:
         self._settle_size((), self._given[0] if adaptive_config is None else adaptive_config, btl_config)
         if adaptive_config is not None:
             self.ledger.resize_window(self.config.W_cap)
-            limits = {"pair_limit": self.config.max_invalid_per_pair, "item_limit": self.config.max_invalid_per_item}
-            self.ledger.forgive(**limits)
+            self.ledger.forgive(self.config)
             self._settle_worth()
             self._round.is_stale = True
         if self.pending is not None:  # it is fitted, and decided on, by the settings that hold then
             self.pending = replace(self.pending, adaptive=self.config, btl=self.btl, lag=self._lag_point())
         self.stop_reason = stop_reason
 
-    def stops_now(self, last: Mapping[str, Any] | None, new: BTLConfig) -> str | None:
+    def stops_now(self, last: Row | None, new: BTLConfig) -> str | None:
         """Why a paused run stops at once under another rule; None when it continues until a refit meets the rule.
 
         It stops when its last refit would have stopped it: the refit passed with the effective sample size that a stop
@@ -659,10 +633,9 @@ class Engine:
             return None
         if last["refit_id"] != self.belief.refit_id or new.stability_lag != self.btl.stability_lag:
             return None
-        limits: dict[str, Any] = {name: getattr(new, name) for name in STOP_SETTINGS}
+        limits: Columns = {name: getattr(new, name) for name in STOP_SETTINGS}
         limits["ess_bulk_required"] = new.ess_bulk_min_near_stop
-        if self.config.top is not None:
-            limits["top_wrong_allowed"] = self.config.top * new.top_wrong_max
+        limits["top_wrong_allowed"] = (self.config.top or 0) * new.top_wrong_max
         return stop_decision({**last, **limits})[1]
 
     def join(self, ids: Sequence[str], mu: Floats | None = None, sigma: Floats | None = None) -> None:
@@ -670,8 +643,6 @@ class Engine:
 
         The scale has to be found again with them, so what the last refit said guides no choice until the next one.
         """
-        if twice := sorted(set(ids) & set(self._number_of)):
-            raise InputError(f"{listed(twice)} already there; only new items can join")
         before = best_first(self.ledger.mu, self._by_id)
         before = before[~self.ledger.set_aside[before]]
         old = self.ledger.n
@@ -684,8 +655,7 @@ class Engine:
         self.belief = None
         self.identified = False
         self.stop_reason = None
-        if self._other is not None:
-            self._other.joined(self.ledger)
+        self._selector.joined(self.ledger)
 
     def withdraw(self, ids: Sequence[str], *, taken: int = 0) -> None:
         """Ask no more about some items: their comparisons stay, and a stop no longer depends on them.
@@ -697,13 +667,11 @@ class Engine:
             taken: a step number up to which questions may have been asked; later steps have higher ones.
 
         Raises:
-            InputError: when an item is unknown, or fewer than two would be left.
+            InputError: when fewer than two would be left.
         """
-        if unknown := sorted(set(ids) - set(self._number_of)):
-            raise InputError(f"{listed(unknown)} cannot be withdrawn: the run has no such item")
         if len(self.ids) - len({*self.withdrawn, *ids}) < 2:
             raise InputError(f"{len(set(ids)):,} items cannot be withdrawn: a ranking needs at least two texts")
-        self.ledger.withdraw([self._number_of[name] for name in ids])
+        self.ledger.withdraw([self.ids.index(name) for name in ids])
         for step_id, proposal in list(self.open.items()):
             if self.ledger.withdrawn[[proposal.first, proposal.second]].any():
                 del self.open[step_id]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pairscale.adaptive.config import ORDER
+
+if TYPE_CHECKING:
+    from pairscale.adaptive.logs import Row
 
 NEAR_STOP_MARGIN = 0.05
 """Phase 3 begins so much below the reliability that a stop needs (§5.4)."""
@@ -28,14 +30,14 @@ CONVERGED = "btl_converged"
 """The reason of the statistical stop."""
 
 
-def is_identified(row: Mapping[str, Any]) -> bool:
+def is_identified(row: Row) -> bool:
     """Whether the global order counts as known (§4.5.1); asked of a refit that passed."""
     return holds(row["reliability"], ">=", row["global_identified_reliability_min"]) is True and (
         holds(row["ts_btl_rank_spearman"], ">=", row["global_identified_rank_corr_min"]) is True
     )
 
 
-def stop_gates(row: Mapping[str, Any]) -> dict[str, bool | None]:
+def stop_gates(row: Row) -> dict[str, bool | None]:
     """The verdicts that a row's figures and limits call for, by column (§9.1 to §9.4).
 
     ``diagnostics_pass`` and its three parts and ``eap_pass`` are true or false: a figure that is missing does not pass.
@@ -63,14 +65,14 @@ def stop_gates(row: Mapping[str, Any]) -> dict[str, bool | None]:
     }
 
 
-def is_near_stop(row: Mapping[str, Any]) -> bool:
+def is_near_stop(row: Row) -> bool:
     """Whether a row's figure is that of phase 3 (§5.4)."""
     if _is_top(row):
         return holds(row["top_wrong"], "<=", NEAR_STOP_WRONG * row["top_wrong_allowed"]) is True
     return holds(row["reliability"], ">=", row["eap_reliability_min"] - NEAR_STOP_MARGIN) is True
 
 
-def is_past_order(row: Mapping[str, Any]) -> bool:
+def is_past_order(row: Row) -> bool:
     """Whether a run for the top K has asked as much as one for the whole order would.
 
     A text needs about 7 + 41 / s² comparisons to a reliability of .9, where s is the spread of the scores (measured
@@ -85,12 +87,12 @@ def is_past_order(row: Mapping[str, Any]) -> bool:
     return bool(row["total_pairs_done"] >= per_text * row["n_items"] / 2)
 
 
-def _is_top(row: Mapping[str, Any]) -> bool:
+def _is_top(row: Row) -> bool:
     """Whether a row is of a run for the top K; earlier versions knew no other goal than the order."""
     return row.get("goal") not in (None, ORDER)
 
 
-def stop_decision(row: Mapping[str, Any]) -> tuple[bool, str | None]:
+def stop_decision(row: Row) -> tuple[bool, str | None]:
     """Whether the run stops at this refit, and why (§9): the diagnostics and every gate pass, and all apply.
 
     Where the goal is the top K, the diagnostics and the expected number of wrong members decide; a run that has asked
@@ -108,7 +110,7 @@ def stop_decision(row: Mapping[str, Any]) -> tuple[bool, str | None]:
     return stop, CONVERGED if stop else None
 
 
-def may_stop(row: Mapping[str, Any]) -> bool:
+def may_stop(row: Row) -> bool:
     """Whether the sampler might grant a stop where the normal approximation gave this row.
 
     The approximation may rule a stop out and never grants one. It rules it out when there is no lagged refit, or when

@@ -11,11 +11,10 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 from pairscale.adaptive.engine import FEWEST, Proposal, Starved, uid_of
 from pairscale.adaptive.messages import (
@@ -64,6 +63,9 @@ from pairscale.runtime.sync import resumable, run_sync
 from pairscale.store.database import scrub_surrogates
 from pairscale.store.policies import JournalWriter
 from pairscale.store.writer import Entry
+
+if TYPE_CHECKING:
+    from pairscale.adaptive.logs import Columns, Row
 
 _REDRAW_S = 0.25  # between two drawings
 _STEPS_PER_LINE = 10  # plain lines are this much rarer than drawings
@@ -136,6 +138,7 @@ class View:
         self.prices = ""
         self._is_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._output = LiveOutput(clock) if not self._is_terminal and in_notebook() else None
+        self._is_plain = not self._is_terminal and self._output is None  # lines, one below the other
         self._notes: list[str] = []  # below the line of a notebook
         self._began = clock()
         self._next_drawing = self._began
@@ -155,7 +158,7 @@ class View:
             self._draw()
         self._silent = True
 
-    def step(self, row: Mapping[str, Any]) -> None:
+    def step(self, row: Row) -> None:
         """A row of the step log was recorded. Costs next to nothing when nothing is drawn."""
         self._steps += 1
         if row["status"] == "invalid" and self._errors_left:
@@ -172,7 +175,7 @@ class View:
         self._is_fitting = True
         self._draw()
 
-    def refit(self, row: Mapping[str, Any]) -> None:
+    def refit(self, row: Row) -> None:
         """A refit is done: its row of the round log."""
         self._is_fitting = False
         if self._is_plain and self._show_events:
@@ -191,11 +194,6 @@ class View:
             self._write(f"{_CLEAR_LINE}{line}\n")
         else:
             self._write(f"{line}\n")
-
-    @property
-    def _is_plain(self) -> bool:
-        """Whether lines are written one below the other, rather than one redrawn."""
-        return not self._is_terminal and self._output is None
 
     def _write(self, text: str) -> None:
         """Write to standard error, or fall silent when it is not there any more."""
@@ -234,7 +232,7 @@ class View:
         return ", ".join(facts)
 
 
-def _aim(row: Mapping[str, Any]) -> str:
+def _aim(row: Row) -> str:
     """How near a run is to what it is for, by a row of its round log."""
     if row["top_wrong"] is not None:
         allowed = row["top_wrong_allowed"]
@@ -303,8 +301,7 @@ class AdaptiveSource:
 
     def next(self) -> Question | Wait | None:
         """The next pair; a wait for a refit or an answer; None when the run stops or a limit is met."""
-        must_apply = self._engine.must_apply
-        if not (self._fitting is not None and must_apply):
+        if self._fitting is None or not self._engine.must_apply:
             question = self._next_question()
             if question is not None:
                 return question
@@ -324,9 +321,11 @@ class AdaptiveSource:
         self.state.cost = self.budget.spent
         if recorded is None:
             return ()
-        verdict, engine = recorded.verdict, self._engine
+        verdict = recorded.verdict
+        engine = self._engine
         outcome = str(verdict.outcome)
-        first, second = str(question.first["ID"]), str(question.second["ID"])
+        first = str(question.first["ID"])
+        second = str(question.second["ID"])
         y = engine.points_of_first(outcome, verdict.winner_pos)
         if y is None:
             kind = "abstention"
@@ -367,7 +366,8 @@ class AdaptiveSource:
         return None
 
     def _question(self, proposal: Proposal) -> Question:
-        engine, step_id = self._engine, proposal.step_id
+        engine = self._engine
+        step_id = proposal.step_id
         self._begun += 1
         self._asking.add(step_id)
         occurrence = 1
@@ -386,7 +386,7 @@ class AdaptiveSource:
             open_rows=[("adaptive_open", proposal.fields)] if self._is_sequential else (),  # else it is there
         )
 
-    def _logged(self, row: dict[str, Any]) -> LogRows:
+    def _logged(self, row: Columns) -> LogRows:
         """Add a row to the step log in memory and show it; the row for the run file."""
         row["timestamp"] = utc_now()
         self.state.add_step(row)
@@ -433,10 +433,6 @@ class AdaptiveSource:
             await asyncio.wait([self._fitting])
             self._apply()
 
-    def reason(self, stopped: str | None) -> str | None:
-        """Why a call ended before its steps were used up, given what stopped the runtime; None when nothing did."""
-        return self._engine.stop_reason or stopped or self.limit()
-
     def end(self, reason: str | None) -> None:
         """Log why a call ended, and what is still open: the next call asks it first."""
         self.state.ended = reason
@@ -478,8 +474,9 @@ class AdaptiveSource:
         outcome.row.update(stop_decision=reason is not None, stop_reason=reason)
         self._log_refit(outcome, is_closing=True)
 
-    def _log_refit(self, outcome: RefitOutcome, *, is_closing: bool) -> Mapping[str, Any]:
-        row, where = outcome.row, self.state.where
+    def _log_refit(self, outcome: RefitOutcome, *, is_closing: bool) -> Row:
+        row = outcome.row
+        folder = self.state.folder
         kept = {"belief": outcome.belief.to_bytes()}
         warm = None if is_closing else warm_to_bytes(outcome.warm)
         if warm is not None:
@@ -489,8 +486,8 @@ class AdaptiveSource:
         self.journal.put(Entry(rows=rows, scores=outcome.items, blobs=kept))
         self.state.add_refit(row, outcome.items)
         self.view.refit(row)
-        if self.state.settings["persist_item_log"] and where is not None and "://" not in where:
-            write_table(outcome.items, Path(where).parent / f"item_log_refit_{row['refit_id']:04d}.csv")
+        if self.state.settings["persist_item_log"] and folder is not None:
+            write_table(outcome.items, folder / f"item_log_refit_{row['refit_id']:04d}.csv")
         return row
 
 
@@ -584,7 +581,7 @@ def _run(
             await close(judge)
             ended = True
             journal.flush()
-        reason = source.reason(runtime.stopped)
+        reason = source.state.engine.stop_reason or runtime.stopped or source.limit()
         source.end(reason)
 
     try:
@@ -640,7 +637,8 @@ def _say_how_it_ended(state: AdaptiveState) -> None:
             "`pairscale check-judge`, ask it in both orders (both_orders=True), or try another template, each with a "
             f"new run file. To continue anyway, raise flip_share_max, now {engine.config.flip_share_max:g}"
         )
-    if state.rounds and (weak := weak_judges(state.rounds[-1])):
+    weak = weak_judges(state.latest)
+    if weak:
         notice(weak_words(weak))
     if ended == "pairs_exhausted" or (ended == "candidate_starvation" and engine.ledger.given_up):
         notice(f"stopped: {why_stopped(state)}; to continue, {TO_CONTINUE[ended]}")

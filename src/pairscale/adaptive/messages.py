@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pairscale.core.notices import is_told
 
 if TYPE_CHECKING:
+    from pairscale.adaptive.logs import Row
     from pairscale.adaptive.session import AdaptiveState
     from pairscale.store.runfile import RunFile
 
@@ -49,12 +51,12 @@ def how_it_stands(reason: str) -> str:
     return f"{'stopped' if reason in STOPS else 'paused'}: {reason}"
 
 
-def top_sought(row: Mapping[str, Any]) -> int | None:
+def top_sought(row: Row) -> int | None:
     """How many texts at the top a run is for, by a row of its round log; None when it is for the whole order."""
     return None if row.get("top_wrong") is None else int(str(row["goal"]).removeprefix("top:"))
 
 
-def stop_meaning(reason: str, row: Mapping[str, Any] | None = None) -> str:
+def stop_meaning(reason: str, row: Row | None = None) -> str:
     """Why a run has stopped for good, in words.
 
     Args:
@@ -70,41 +72,50 @@ def stop_meaning(reason: str, row: Mapping[str, Any] | None = None) -> str:
 
 def why_stopped(state: AdaptiveState) -> str:
     """Why a run has stopped for good, in words, and what the judge and the scores have to do with it."""
-    reason, last = str(state.stop_reason), state.rounds[-1] if state.rounds else None
+    reason = str(state.stop_reason)
     words = stop_meaning(reason, state.last_refit)
     if reason not in NOTHING_LEFT:
         return words
-    if refused := len(state.engine.ledger.given_up):
+    refused = len(state.engine.ledger.given_up)
+    if refused:
         words += f". On {refused:,} pairs the judge gave no valid answer (the last reason: {state.invalid_reason})"
-    if reason == "pairs_exhausted" and last is not None and last["reliability"] is not None:
-        words += f". So far: {stop_in_words(last)}{provisional(last)}"
+    if reason == "pairs_exhausted" and state.latest.get("reliability") is not None:
+        words += f". So far: {stop_in_words(state.latest)}{provisional(state.latest)}"
     return words
 
 
-def judge_health(figures: Mapping[str, Any]) -> list[str]:
+def judge_health(figures: Row) -> list[str]:
     """How the judge answers, in words: position and lapses, and what it says when it is asked again.
 
     Args:
         figures: columns of the round log; what is missing is left out.
     """
-    forms = {"first_win_rate": "first text won {:.0%}", "b_mean": "position effect {:+.2f}"}
-    forms["epsilon_mean"] = "lapses {:.0%}"
-    parameters: tuple[Literal["epsilon", "b"], ...] = ("epsilon", "b")
-    for parameter in parameters:
-        if f"{parameter}_p2.5" in figures and not is_told(figures, parameter):
-            del forms[f"{parameter}_mean"]
-    facts = [form.format(figures[name]) for name, form in forms.items() if figures.get(name) is not None]
-    n_reversed, n_same = (figures.get(name) or 0 for name in ("n_reversed", "n_repeated_same_order"))
+    facts = []
+    if figures.get("first_win_rate") is not None:
+        facts.append(f"first text won {figures['first_win_rate']:.0%}")
+    if _is_told(figures, "b"):
+        facts.append(f"position effect {figures['b_mean']:+.2f}")
+    if _is_told(figures, "epsilon"):
+        facts.append(f"lapses {figures['epsilon_mean']:.0%}")
+    n_reversed = figures.get("n_reversed") or 0
+    n_repeats = n_reversed + (figures.get("n_repeated_same_order") or 0)
     if n_reversed:
         facts.append(flips(figures["n_flips"], n_reversed))
-    if n_reversed + n_same:
-        facts.append(f"{figures['n_repeats_agreeing']:,} of {n_reversed + n_same:,} repeats agree")
-    if weak := weak_judges(figures):
+    if n_repeats:
+        facts.append(f"{figures['n_repeats_agreeing']:,} of {n_repeats:,} repeats agree")
+    weak = weak_judges(figures)
+    if weak:
         facts.append(f"weak: {', '.join(weak)}")
     return facts
 
 
-def weak_judges(figures: Mapping[str, Any]) -> list[str]:
+def _is_told(figures: Row, name: Literal["b", "epsilon"]) -> bool:
+    """Whether a parameter is there, and its interval, where it has one, says something."""
+    has_interval = f"{name}_p2.5" in figures
+    return figures.get(f"{name}_mean") is not None and (not has_interval or is_told(figures, name))
+
+
+def weak_judges(figures: Row) -> list[str]:
     """The weak judges of a panel, by the last refit.
 
     Args:
@@ -113,7 +124,7 @@ def weak_judges(figures: Mapping[str, Any]) -> list[str]:
     return [str(name) for name in json.loads(figures.get("weak_judges") or "[]")]
 
 
-def panel_slopes(figures: Mapping[str, Any]) -> dict[str, str]:
+def panel_slopes(figures: Row) -> dict[str, str]:
     """By judge of a panel, how much its answers follow the texts, and its position effect, in words."""
     by_judge = {}
     for row in json.loads(figures.get("judge_slopes") or "[]"):
@@ -128,7 +139,7 @@ def flips(n_flips: int, n_reversed: int) -> str:
     return f"{n_flips:,} of {n_reversed:,} reversed pairs got the opposite answer"
 
 
-def verdict(row: Mapping[str, Any]) -> str:
+def verdict(row: Row) -> str:
     """What follows from a refit, by its row of the round log: an end, or what the stop rule waits for."""
     reason = row.get("stop_reason") if row.get("stop_decision") else None
     if reason is None:
@@ -140,7 +151,7 @@ def verdict(row: Mapping[str, Any]) -> str:
     return _PAUSES.get(reason, f"limit reached ({reason}): raise it to continue")
 
 
-def provisional(row: Mapping[str, Any], why: str = ", as diagnostics fail") -> str:
+def provisional(row: Row, why: str = ", as diagnostics fail") -> str:
     """What is put behind a figure of a refit whose diagnostics failed; nothing for another refit.
 
     Args:
@@ -163,11 +174,11 @@ _TOP_GATES = {"expected wrong members": ("top_wrong_pass", "top_wrong", "top_wro
 """The same of a run for the top K."""
 
 
-def _gates_of(row: Mapping[str, Any]) -> Mapping[str, tuple[str, str, str, bool]]:
+def _gates_of(row: Row) -> Mapping[str, tuple[str, str, str, bool]]:
     return _GATES if top_sought(row) is None else _TOP_GATES
 
 
-def stop_in_words(row: Mapping[str, Any]) -> str:
+def stop_in_words(row: Row) -> str:
     """What a statistical stop rests on: every gate with its figure and limit, from the row that stopped the run."""
     gates = []
     for gate, (_, figure, limit, at_most) in _gates_of(row).items():
@@ -180,7 +191,7 @@ def stop_in_words(row: Mapping[str, Any]) -> str:
     return ", ".join(gates)
 
 
-def named_reliability(row: Mapping[str, Any], preset: str) -> tuple[str, str]:
+def named_reliability(row: Row, preset: str) -> tuple[str, str]:
     """The name of a refit's reliability, and its interval with the expected rank correlation, where it has them."""
     from pairscale.adaptive.config import OURS  # which needs numpy
 
@@ -196,15 +207,11 @@ def shown_figure(figure: float | None, limit: float | None = None, *, at_most: b
     """A figure with two decimals, or as many more as it takes to tell on which side of its limit it is."""
     if figure is None or math.isnan(figure):
         return "not known yet"
+    is_met = operator.le if at_most else operator.ge
     digits = 2
-    while limit is not None and digits < _MOST_DIGITS and not _tells(figure, round(figure, digits), limit, at_most):
+    while limit is not None and digits < _MOST_DIGITS and is_met(figure, limit) != is_met(round(figure, digits), limit):
         digits += 1
     return f"{figure:.{digits}f}"
-
-
-def _tells(figure: float, shown: float, limit: float, at_most: bool) -> bool:
-    """Whether what is shown is on the same side of the limit as the figure."""
-    return (figure <= limit) == (shown <= limit) if at_most else (figure >= limit) == (shown >= limit)
 
 
 def shown_limit(limit: float) -> str:
@@ -220,9 +227,9 @@ def has_begun(store: RunFile) -> bool:
     return store.get_meta("adaptive") is not None and store.log_length("adaptive_events") > 0
 
 
-def n_items(events: Sequence[Mapping[str, Any]]) -> int:
-    """How many texts have taken part."""
-    return sum(len(event["ids"]) for event in events if event["event"] in {"start", "join"})
+def ids_of(events: Sequence[Row]) -> list[str]:
+    """The texts of a run: those of its start and those that joined."""
+    return [name for event in events if event["event"] in ("start", "join") for name in event["ids"]]
 
 
 def adaptive_status(store: RunFile) -> dict[str, Any] | None:
@@ -240,10 +247,11 @@ def adaptive_status(store: RunFile) -> dict[str, Any] | None:
         last = (steps or [{"round_stage": "warm_start", "round_id": 0}])[-1]
         rounds, events = store.read_log("round_log"), store.read_log("adaptive_events")
     has_ended, stop_reason = _ended(events, rounds)
+    refit = rounds[-1] if rounds else {}
     return {
         "preset": events[0]["preset"],
         "goal": [event["adaptive_config"] for event in events if "adaptive_config" in event][-1].get("goal", "order"),
-        "n_items": n_items(events),
+        "n_items": len(ids_of(events)),
         "withdrawn": [name for event in events if event["event"] == "withdraw" for name in event["ids"]],
         "steps": sum(status.values()),
         "committed_pairs": status.get("committed", 0),
@@ -251,15 +259,14 @@ def adaptive_status(store: RunFile) -> dict[str, Any] | None:
         "stage": last["round_stage"],
         "round_id": last["round_id"],
         "n_refits": len(rounds),
-        **{name: rounds[-1].get(name) if rounds else None for name in _RELIABILITY},
-        "diagnostics_pass": rounds[-1].get("diagnostics_pass") if rounds else None,
+        **{name: refit.get(name) for name in _RELIABILITY},
         "has_ended": has_ended,
         "stop_reason": stop_reason,
-        "judge": {name: rounds[-1].get(name) for name in _JUDGE} if rounds else None,
+        "judge": {name: refit.get(name) for name in _JUDGE} if refit else None,
     }
 
 
-_RELIABILITY = ("reliability", "reliability_lower", "reliability_upper", "rank_correlation")
+_RELIABILITY = ("reliability", "reliability_lower", "reliability_upper", "rank_correlation", "diagnostics_pass")
 _JUDGE = (
     "first_win_rate", "b_mean", "b_p2.5", "b_p97.5", "epsilon_mean", "epsilon_p2.5", "epsilon_p97.5", "n_reversed",
     "n_flips", "n_repeated_same_order", "n_repeats_agreeing", "repeat_agreement", "judge_slopes", "weak_judges",
@@ -267,7 +274,7 @@ _JUDGE = (
 )  # fmt: skip
 
 
-def _ended(events: Sequence[Mapping[str, Any]], rounds: Sequence[Mapping[str, Any]]) -> tuple[bool, str | None]:
+def _ended(events: Sequence[Row], rounds: Sequence[Row]) -> tuple[bool, str | None]:
     """Whether the last call came to its end, and why; one that did not is running, or its process was killed."""
     ended: tuple[bool, str | None] = True, None
     decisions = {row["refit_id"]: row["stop_reason"] for row in rounds if row["stop_decision"]}

@@ -9,32 +9,37 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pairscale._version import __version__
 from pairscale.adaptive.config import (
     DOCUMENT,
     OURS,
-    PRESETS,
     Preset,
     given_settings,
     resolve_preset,
     stopping_at,
     with_goal,
 )
+from pairscale.adaptive.engine import Engine
 from pairscale.adaptive.live import RunLimits, View, run_live
-from pairscale.adaptive.messages import n_items
-from pairscale.adaptive.selectors import POLLITT, OwnSelector, named_selector, selector_for
+from pairscale.adaptive.messages import has_begun, ids_of
+from pairscale.adaptive.selectors import POLLITT, OwnSelector, selector_for
 from pairscale.adaptive.session import (
+    LOG_VERSION,
     AdaptiveState,
+    as_items,
+    beliefs_of,
     change_settings,
     check_session,
+    event_of,
     existing_path,
     join_items,
     load_session,
     plain_settings,
     require_same_judge,
     require_state,
+    require_unique,
     run_path,
     session_exists,
-    start_session,
     withdraw_items,
 )
 from pairscale.core.display import PlotMixin, ReportMixin
@@ -50,6 +55,7 @@ from pairscale.judges.panel import panel_settings
 from pairscale.models.bayes.logs import ITEM_FIGURES, summarize_items, summarize_refits
 from pairscale.models.scores import with_scores
 from pairscale.runtime import RETRIES, TIMEOUT, RunOptions
+from pairscale.store.policies import JournalWriter
 from pairscale.store.runfile import open_run
 
 if TYPE_CHECKING:
@@ -60,6 +66,9 @@ if TYPE_CHECKING:
     from pairscale.models.bayes.settings import Answer
     from pairscale.providers.catalog import Price
     from pairscale.store.reading import Comparisons
+
+
+_CERTAINTY = ("reliability_lower", "reliability_upper", "rank_correlation", "reliability_without_outliers")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -101,8 +110,8 @@ class AdaptiveResult(PlotMixin, ReportMixin, table="items", columns=ITEM_FIGURES
         who = self.state.judge_id
         return () if who is None else (f"judged by {who}. {no_grading([who])}".rstrip(),)
 
-    def __repr__(self) -> str:
-        return f"<AdaptiveResult: {self.state}>"
+    def __str__(self) -> str:
+        return str(self.state)
 
 
 @checked
@@ -209,10 +218,14 @@ def rank(
         >>> out.items["ID"].to_list(), out.summary["preset"].item()
         (['a', 'c', 'b'], 'pairscale')
     """
-    reading: dict[str, Any] = {"id_col": id_col, "text_col": text_col, "encoding": encoding, "strict": strict}
-    samples = read_samples(data, skip_unreadable=skip_unreadable, **reading)
+    reading: dict[str, Any] = {
+        "id_col": id_col, "text_col": text_col, "encoding": encoding, "strict": strict,
+        "skip_unreadable": skip_unreadable,
+    }  # fmt: skip
+    samples = read_samples(data, **reading)
     if add is not None:
-        samples = _joined(samples, read_samples(add, skip_unreadable=skip_unreadable, **reading))
+        more = read_samples(add, **reading)
+        samples = require_unique(pl.concat([samples, more], how="diagonal_relaxed"), "data and add")
     asked = judge_with(
         judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price,
         answer=answer,
@@ -227,14 +240,6 @@ def rank(
         timeout=timeout, max_comparisons=max_comparisons, max_cost=max_cost, max_minutes=max_minutes, keep_columns=True,
         closing_refit=True,
     )  # fmt: skip
-
-
-def _joined(samples: pl.DataFrame, more: pl.DataFrame) -> pl.DataFrame:
-    """Samples of two sources."""
-    twice = sorted(set(samples["ID"]) & set(more["ID"]))
-    if twice:
-        raise InputError(f"texts with the same ID in the data and among those to add: {listed(twice)}", argument="add")
-    return pl.concat([samples, more], how="diagonal_relaxed")
 
 
 def rank_samples(
@@ -263,62 +268,58 @@ def rank_samples(
     With ``keep_columns``, the other columns of the samples stand behind the ranking; the manual's has its own alone.
     """
     gone = [without] if isinstance(without, str) else [str(name) for name in without]
-    selector = named_selector(selector)
-    settings: dict[str, Any] = {"seed": require_int(seed, "seed", least=0), "preset": preset}
-    given = {
-        "adaptive_config": given_settings(adaptive_config, "adaptive_config"),
-        "btl_config": given_settings(btl_config, "btl_config"),
-    }
-    resolved = resolve_preset(preset, **given)
-    configs = {name: plain_settings(config, name) for name, config in zip(given, resolved, strict=True)}
+    given: dict[str, Any] = {"adaptive_config": adaptive_config, "btl_config": btl_config}
     if session_exists(run):
         if not resume:
             raise InputError(f"{run} holds a run already; give resume=True to continue with it, or name another file")
         state = load_session(str(run), selector)
-        for name, own in PRESETS[preset].items():  # a run of an earlier version continues without what it did not know
-            for setting in set(own) - set(state.settings[name]) - set(given[name]):
-                del configs[name][setting]
         require_same_judge(state, judge)
-        for name, value in settings.items():
+        for name, value in (("seed", seed), ("preset", preset)):
             if state.settings[name] != value:
                 raise StoreMismatchError(
                     f"{run} was started with {name}={state.settings[name]!r}, not {value!r}; give that, or take a new "
                     "run file"
                 )
-        _take_samples(state, samples, gone)
+        configs = _settings_now(state, given)
+        missing = sorted(set(state.ids) - {*samples["ID"], *gone, *state.withdrawn})
+        if missing:
+            raise StoreMismatchError(
+                f"{run} ranks {listed(missing)}, which the data lack; is it another data set? To withdraw a text from "
+                "the run, name it in `without=`"
+            )
+        late = samples.filter(~pl.col("ID").is_in(state.ids))
+        if late.height:
+            join_items(state, late)
         change_settings(state, **configs, is_free=False)
         with state.writing() as store:
             store.add_items(samples.iter_rows(named=True))  # names the samples whose text has changed
     else:
-        more: dict[str, Any] = {**settings, **configs, "persist_item_log": persist_item_log}
-        state = start_session(samples, run, selector=selector, **more)
+        state = adaptive_rank_start(
+            samples, seed, persist_item_log=persist_item_log, selector=selector, preset=preset, run=run, **given
+        )
     withdraw_items(state, gone)
-    shown = {"keep_columns": keep_columns, "include_raw": include_raw}
     try:
         adaptive_rank_run_live(state, judge, n_steps, fit_fn, persist_item_log=persist_item_log, **options)
     except JudgeError as error:
-        error.result = _result(state, **shown)
+        error.result = _result(state, keep_columns, include_raw)
         raise
-    out = _result(state, **shown)
+    out = _result(state, keep_columns, include_raw)
     if save_outputs or output_file is not None:
         return replace(out, output_file=_save(out, output_file))
     return out
 
 
-def _take_samples(state: AdaptiveState, samples: pl.DataFrame, without: Sequence[str]) -> None:
-    """New samples join, and none may be missing that is not withdrawn."""
-    missing = sorted(set(state.ids) - set(samples["ID"]) - set(without) - set(state.withdrawn))
-    if missing:
-        raise StoreMismatchError(
-            f"{state.where} ranks {listed(missing)}, which the data lack; is it another data set? To withdraw a text "
-            "from the run, name it in `without=`"
-        )
-    late = samples.filter(~pl.col("ID").is_in(list(state.ids)))
-    if late.height:
-        join_items(state, late)
+def _settings_now(state: AdaptiveState, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The settings of a run that is taken up; one of an earlier version continues without what it did not know."""
+    configs = {}
+    for name, resolved in zip(given, resolve_preset(state.preset, **given), strict=True):
+        known = {*state.settings[name], *given_settings(given[name], name)}
+        kept = {setting: value for setting, value in resolved.items() if setting in known}
+        configs[name] = plain_settings(kept, name)
+    return configs
 
 
-def _result(state: AdaptiveState, *, keep_columns: bool, include_raw: bool) -> AdaptiveResult:
+def _result(state: AdaptiveState, keep_columns: bool, include_raw: bool) -> AdaptiveResult:
     items = summarize_items(state, sort_by="theta_mean")
     if keep_columns:
         items, _ = with_kept(with_scores(items), state.items)
@@ -326,23 +327,17 @@ def _result(state: AdaptiveState, *, keep_columns: bool, include_raw: bool) -> A
         items = items.with_columns(withdrawn=pl.col("ID").is_in(state.withdrawn))
     logs = state.logs
     if include_raw:
-        logs["raw_responses"] = _raw_responses(state)
+        step_id = pl.col("custom_id").str.extract(r"^step-(\d+)$").cast(pl.Int64)
+        with state.reading() as store:
+            answers = store.results(raw=True).with_columns(step_id=step_id).drop_nulls("step_id")
+        logs["raw_responses"] = answers.select("step_id", "ID1", "ID2", "better_id", "outcome", "raw_response")
     return AdaptiveResult(state, summarize_adaptive(state), summarize_refits(state), items, logs)
-
-
-def _raw_responses(state: AdaptiveState) -> pl.DataFrame:
-    """The raw replies of the judge, one row per step that has an answer, from the run file."""
-    step_id = pl.col("custom_id").str.extract(r"^step-(\d+)$").cast(pl.Int64)
-    with state.reading() as store:
-        answers = store.results(raw=True).with_columns(step_id=step_id).drop_nulls("step_id")
-    return answers.select("step_id", "ID1", "ID2", "better_id", "outcome", "raw_response")
 
 
 def _save(out: AdaptiveResult, target: str | os.PathLike[str] | None) -> Path:
     """Every table as a file of a folder, or the ranking alone as the file that was named."""
     if target is None:
-        where = out.state.where
-        target = (Path.cwd() if where is None or "://" in where else Path(where).parent) / "adaptive_outputs"
+        target = (out.state.folder or Path.cwd()) / "adaptive_outputs"
     folder = Path(target)
     if folder.suffix:
         return write_table(out.items, folder)
@@ -396,9 +391,30 @@ def adaptive_rank_start(
         >>> adaptive_rank_start(["a", "b", "c"], seed=11)
         <AdaptiveState: 3 items, 0 comparisons, 0 steps, next: warm_start>
     """
-    settings: dict[str, Any] = {"adaptive_config": adaptive_config, "btl_config": btl_config, "seed": seed}
-    where = run_path(session_dir, run)
-    return start_session(items, where, selector=selector, preset=preset, persist_item_log=persist_item_log, **settings)
+    frame = as_items(items)
+    adaptive, btl = resolve_preset(preset, adaptive_config, btl_config)
+    beliefs = beliefs_of(frame)
+    engine = Engine(
+        frame["ID"].to_list(), seed=seed, selector=selector, adaptive_config=adaptive, btl_config=btl, **beliefs
+    )
+    settings = {
+        "seed": engine.seed,
+        "selector": engine.selector,
+        "preset": preset,
+        "adaptive_config": plain_settings(adaptive, "adaptive_config"),
+        "btl_config": plain_settings(btl, "btl_config"),
+        "persist_item_log": persist_item_log,
+    }
+    state = AdaptiveState(frame, engine, run_path(session_dir, run), settings)
+    with state.writing(fresh=True) as store:
+        if has_begun(store):
+            raise StoreMismatchError(f"{store.name} holds an adaptive run already; resume it, or name another file")
+        store.add_items(frame.iter_rows(named=True))
+        # In this order: the run is there from its first event on, and a process that dies before leaves none.
+        store.set_meta("adaptive", {"log_version": LOG_VERSION, "package_version": __version__})
+        with JournalWriter(store) as journal:
+            journal.event(event_of("start", engine, ids=engine.ids, **settings, **beliefs))
+    return state
 
 
 @checked
@@ -483,12 +499,13 @@ def adaptive_rank_run_live(
     limits = RunLimits(n_steps, max_comparisons, max_cost, max_minutes)
     asking = RunOptions(concurrency, retries, retry_wait, timeout, max_cost)
     asked = make_judge(judge, judge_call_args=judge_call_args or None)
-    configs = {
-        name: {**state.settings[name], **plain_settings(given, name)}
-        for name, given in (("adaptive_config", adaptive_config), ("btl_config", btl_config))
-    }
     require_same_judge(state, asked)  # before anything changes
-    change_settings(state, **configs, is_free=True)
+    change_settings(
+        state,
+        {**state.settings["adaptive_config"], **plain_settings(adaptive_config, "adaptive_config")},
+        {**state.settings["btl_config"], **plain_settings(btl_config, "btl_config")},
+        is_free=True,
+    )
     view = View(
         progress, state, limits, redraw_every=progress_redraw_every, show_events=progress_show_events,
         show_errors=progress_errors,
@@ -594,7 +611,7 @@ def validate_session_dir(session_dir: str | os.PathLike[str]) -> dict[str, Any]:
         return {
             "schema_version": facts["log_version"],
             "package_version": facts["package_version"],
-            "n_items": n_items(store.read_log("adaptive_events")),
+            "n_items": len(ids_of(store.read_log("adaptive_events"))),
             "steps": store.log_length("step_log"),
             "refits": store.log_length("round_log"),
             "created_at": store.get_meta("created_at"),
@@ -618,7 +635,7 @@ def summarize_adaptive(state: AdaptiveState) -> pl.DataFrame:
         (3, 0, 0, 0, False, None, 'pairwiseLLM')
     """
     engine = require_state(state).engine
-    last = state.rounds[-1] if state.rounds else {}
+    last = state.latest
     row = {
         "n_items": engine.ledger.n,
         "steps_attempted": engine.rows,
@@ -633,13 +650,11 @@ def summarize_adaptive(state: AdaptiveState) -> pl.DataFrame:
         "position_effect": last.get("b_mean"),
         "repeat_agreement": last.get("repeat_agreement"),
         "weak_judges": last.get("weak_judges"),
+        "reliability_eap": last.get("reliability_EAP"),
+        **{name: last.get(name) for name in _CERTAINTY},
     }
-    numbers = ["reliability", "position_effect", "repeat_agreement"]
-    if state.preset == OURS:
-        row["reliability_eap"] = last.get("reliability_EAP")
-        more = ("reliability_lower", "reliability_upper", "rank_correlation", "reliability_without_outliers")
-        row |= {name: last.get(name) for name in more}
-        numbers += ["reliability_eap", *more]
-    types: dict[str, Any] = dict.fromkeys(("last_stop_reason", "judge_id", "weak_judges"), pl.String())
-    types |= dict.fromkeys(numbers, pl.Float64())
-    return pl.DataFrame([row], schema_overrides=types)
+    texts = ("last_stop_reason", "judge_id", "weak_judges")
+    numbers = ("reliability", "position_effect", "repeat_agreement", "reliability_eap", *_CERTAINTY)
+    types: dict[str, Any] = dict.fromkeys(texts, pl.String()) | dict.fromkeys(numbers, pl.Float64())
+    summary = pl.DataFrame([row], schema_overrides=types)
+    return summary if state.preset == OURS else summary.drop("reliability_eap", *_CERTAINTY)

@@ -7,7 +7,7 @@ all the same, and says so. Everything that a stop rests on is in that row: ``gat
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from pairscale.adaptive.config import AdaptiveConfig, BTLConfig, RoundQuotas
+from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.adaptive.gates import (
     is_identified,
     is_near_stop,
@@ -42,6 +42,7 @@ from pairscale.models.warm_start import packed, unpacked
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from pairscale.adaptive.logs import Columns, Row
     from pairscale.adaptive.selection.ledger import Flags
     from pairscale.core.arrays import Floats, Ints
     from pairscale.models.bayes.posterior import Posterior
@@ -193,10 +194,9 @@ class RefitRequest:
         is_closing: whether this is the closing refit of a stop, a limit or a pause.
         withdrawn: per item, whether it was withdrawn; None when none was. Such items are fitted, and figures of the
             round log and decisions are without them.
-        probability: per comparison, the probability that the first is better, NaN where the judge gave none; None when
+        probability: per comparison, the probability that the first is better, None where the judge gave none; None when
             only winners are evidence.
-        judged_by: per comparison, who judged, as a number of ``judges``; None where judges are pooled.
-        judges: the names of the judges of a panel that have answered.
+        judged_by: per comparison, who of a panel judged; None where judges are pooled.
     """
 
     refit_id: int
@@ -214,17 +214,16 @@ class RefitRequest:
     seed: int
     adaptive: AdaptiveConfig
     btl: BTLConfig
-    quotas: RoundQuotas | None = None
-    health: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    quotas: Mapping[str, int] | None = None
+    health: Row = field(default_factory=dict[str, Any])
     near_stop: bool = False
     global_identified: bool = False
     lag: LagPoint | None = None
     selector: str | None = None
     is_closing: bool = False
     withdrawn: Flags | None = None
-    probability: Floats | None = None
-    judged_by: Ints | None = None
-    judges: tuple[str, ...] = ()
+    probability: Sequence[float | None] | None = None
+    judged_by: tuple[str | None, ...] | None = None
 
     @property
     def counted(self) -> Flags | slice:
@@ -240,16 +239,16 @@ class RefitRequest:
 
     def rows(self) -> pl.DataFrame:
         """The comparisons by id: ``ID1 ID2 better_id``, where a tie has none, and ``probability``, if it counts."""
-        names = pl.Series(self.ids, dtype=pl.String)
+        names = np.array([*self.ids, None], dtype=np.object_)
         first, second, y = self.history.T.astype(np.int64)
-        numbers = {"ID1": first, "ID2": second, "better_id": np.where(y == 1, first, second)}
-        rows = pl.DataFrame({name: names.gather(items) for name, items in numbers.items()})
-        rows = rows.with_columns(better_id=pl.when(pl.Series(y != TIE)).then("better_id"))
+        winner = np.where(y == 1, first, second)
+        winner[y == TIE] = -1  # None
+        columns: dict[str, Any] = {"ID1": names[first], "ID2": names[second], "better_id": names[winner]}
+        if self.judged_by is not None and any(self.judged_by):
+            columns["judge_id"] = self.judged_by
+        rows = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String()))
         if self.probability is not None:
-            rows = rows.with_columns(probability=pl.Series(self.probability, dtype=pl.Float64).fill_nan(None))
-        if self.judged_by is not None and self.judges:
-            who = pl.Series(list(self.judges), dtype=pl.String).gather(self.judged_by)
-            rows = rows.with_columns(judge_id=who)
+            rows = rows.with_columns(probability=pl.Series(self.probability, dtype=pl.Float64))
         return rows
 
     def seed_of(self, attempt: int = 0) -> int:
@@ -271,7 +270,7 @@ class RefitOutcome:
         warm: for the next refit. ``pairscale.models.warm_start.warm_to_bytes`` keeps it, where it can be kept.
     """
 
-    row: dict[str, Any]
+    row: Columns
     items: pl.DataFrame
     belief: Belief
     warm: Any
@@ -314,7 +313,14 @@ def _refitted(request: RefitRequest, fit_fn: FitFn, warm: Any) -> RefitOutcome:
             fit = _fitted(request, fit_fn, warm_of(fit) or fit, near_stop=True, attempt=1)
             row = _row(request, fit, near_stop=True)
     row["phase3_entered"] = entered
-    row |= _certainty(request, fit)
+    if isinstance(request.counted, slice) and hasattr(fit, "reliability"):
+        reliability = fit.reliability()
+    else:
+        reliability = reliability_of_draws(request.of_counted(fit.posterior).theta)
+    row["reliability_lower"] = reliability.lower
+    row["reliability_upper"] = reliability.upper
+    row["rank_correlation"] = reliability.rank_correlation
+    row["reliability_without_outliers"] = reliability.without_outliers
     row["stop_decision"], row["stop_reason"] = stop_decision(row)
     belief = Belief.of(
         fit.posterior,
@@ -329,16 +335,16 @@ def _refitted(request: RefitRequest, fit_fn: FitFn, warm: Any) -> RefitOutcome:
     )
 
 
-def _row(request: RefitRequest, fit: Any, *, near_stop: bool) -> dict[str, Any]:
+def _row(request: RefitRequest, fit: Any, *, near_stop: bool) -> Columns:
     """The row of the round log of a fit, judged by the diagnostics gate that holds then."""
     btl = request.btl
     figures = {name: getattr(fit.diagnostics, name) for name in ("divergences", "max_rhat", "min_ess_bulk")}
     diagnostics = btl.gate.judge(**figures, near_stop=near_stop)
     counted = request.of_counted(fit.posterior)
     keep = request.counted
-    near_ties: dict[str, Any] = {"near_tie_p_low": btl.near_tie_p_low, "near_tie_p_high": btl.near_tie_p_high}
+    near_ties: Columns = {"near_tie_p_low": btl.near_tie_p_low, "near_tie_p_high": btl.near_tie_p_high}
     exposure = (request.degree[keep], request.first[keep], request.second[keep])
-    row: dict[str, Any] = {
+    row: Columns = {
         **request_columns(request),
         "timestamp": utc_now(),
         **model_columns(counted, diagnostics, *exposure, getattr(fit, "engine", None), **near_ties),
@@ -346,25 +352,14 @@ def _row(request: RefitRequest, fit: Any, *, near_stop: bool) -> dict[str, Any]:
         "screened": False,
         "repeat_agreement": _repeat_agreement(fit, btl.repeats),
         "top_wrong": None if request.adaptive.top is None else top_figures(counted, request.adaptive.top)[1],
-        **judge_columns(fit),
     }
+    judges = getattr(fit, "judges", None)
+    if judges is not None:
+        row["judge_slopes"] = json.dumps(judges.with_columns(cs.float().round(4)).to_dicts())
+        row["weak_judges"] = json.dumps(judges.filter("weak")["judge_id"].sort().to_list())
     row["reliability"] = row[btl.reliability_figure]
     row["global_identified"] = is_identified(row) if diagnostics.diagnostics_pass else request.global_identified
     return row | stop_gates(row)
-
-
-def _certainty(request: RefitRequest, fit: Any) -> dict[str, float | None]:
-    """How sure the reliability is, what it means for the order, and what it is without texts far outside."""
-    if isinstance(request.counted, slice) and hasattr(fit, "reliability"):
-        reliability = fit.reliability()
-    else:
-        reliability = reliability_of_draws(request.of_counted(fit.posterior).theta)
-    return {
-        "reliability_lower": reliability.lower,
-        "reliability_upper": reliability.upper,
-        "rank_correlation": reliability.rank_correlation,
-        "reliability_without_outliers": reliability.without_outliers,
-    }
 
 
 def _items(request: RefitRequest, posterior: Posterior) -> pl.DataFrame:
@@ -374,10 +369,9 @@ def _items(request: RefitRequest, posterior: Posterior) -> pl.DataFrame:
     items = item_log(posterior, request.refit_id, request.degree, request.first, request.second, repeated)
     if request.adaptive.top is None:
         return items
-    counted = request.of_counted(posterior)
-    in_top, _ = top_figures(counted, request.adaptive.top)
-    names = pl.DataFrame({"ID": counted.ids, "top_prob": in_top}, schema_overrides={"ID": pl.String})
-    return items.drop("top_prob").join(names, on="ID", how="left", maintain_order="left")
+    in_top = np.full(len(request.ids), np.nan)
+    in_top[request.counted], _ = top_figures(request.of_counted(posterior), request.adaptive.top)
+    return items.with_columns(top_prob=pl.Series(in_top).fill_nan(None))
 
 
 def _repeat_agreement(fit: Any, repeats: Repeats) -> float | None:
@@ -418,7 +412,7 @@ def fit_function(fit_fn: FitFn | str | None) -> FitFn:
 def fit_name(fit_fn: FitFn | str | None) -> str:
     """What the log of a run calls it: ``exact``, ``laplace``, or a function's own name and what it binds."""
     function = fit_function(fit_fn)
-    return next((name for name, known in _FITS.items() if function is known), None) or name_of(function)
+    return next((name for name, known in _FITS.items() if function is known), name_of(function))
 
 
 def _fitted(request: RefitRequest, fit_fn: FitFn, warm: Any, *, near_stop: bool, attempt: int = 0) -> Any:
@@ -438,7 +432,7 @@ def _fitted(request: RefitRequest, fit_fn: FitFn, warm: Any, *, near_stop: bool,
 _QUOTAS = ("long_quota_raw", "long_quota_effective", "long_quota_removed", "realloc_to_mid", "realloc_to_local")
 
 
-def request_columns(request: RefitRequest) -> dict[str, Any]:
+def request_columns(request: RefitRequest) -> Columns:
     """What is known before anything is fitted: counts, settings, and how the choosing went."""
     adaptive = request.adaptive
     btl = request.btl
@@ -447,7 +441,7 @@ def request_columns(request: RefitRequest) -> dict[str, Any]:
         "round_pairs_effective": adaptive.round_pairs_effective(len(request.ids)),
     }
     if request.quotas is not None:
-        quotas = {name: getattr(request.quotas, name) for name in quotas}
+        quotas = {name: request.quotas[name] for name in quotas}
     return {
         **request.health,
         "refit_id": request.refit_id,
@@ -471,17 +465,7 @@ def request_columns(request: RefitRequest) -> dict[str, Any]:
     }
 
 
-def judge_columns(fit: Any) -> dict[str, str]:
-    """What a fit says of the judges of a panel, as JSON, and who of them is weak; nothing of other fits."""
-    judges = getattr(fit, "judges", None)
-    if judges is None:
-        return {}
-    plain = judges.with_columns(cs.float().round(4))
-    weak = judges.filter("weak")["judge_id"].sort().to_list()
-    return {"judge_slopes": json.dumps(plain.to_dicts()), "weak_judges": json.dumps(weak)}
-
-
-def figure_columns(request: RefitRequest, theta: Floats) -> dict[str, Any]:
+def figure_columns(request: RefitRequest, theta: Floats) -> Columns:
     """How the scores compare with TrueSkill's, and with those of the lagged refit (§9.3, §9.4)."""
     keep = request.counted
     mu, sigma, now = request.mu[keep], request.sigma[keep], theta[keep]
@@ -495,7 +479,7 @@ def figure_columns(request: RefitRequest, theta: Floats) -> dict[str, Any]:
     }
 
 
-def _lagged(lag: LagPoint | None, theta: Floats, keep: Flags | slice) -> dict[str, Any]:
+def _lagged(lag: LagPoint | None, theta: Floats, keep: Flags | slice) -> Columns:
     """How the scores moved since the lagged refit, over the items that both have."""
     if lag is None:
         missing = dict.fromkeys(("lag_refit_id", "rho_theta", "delta_sd_theta", "rho_rank"))

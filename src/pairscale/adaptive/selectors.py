@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import index
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pairscale.adaptive.config import AdaptiveConfig
-    from pairscale.adaptive.selection.ledger import Flags, Ledger
+    from pairscale.adaptive.engine import Engine
+    from pairscale.adaptive.logs import Columns
+    from pairscale.adaptive.selection.ledger import Flags, Ledger, Pair, Rng
     from pairscale.core.arrays import Floats, Ints
 
 SELECTORS = ("random", "nearest", "information")
@@ -74,7 +76,7 @@ class Situation:
     seen: npt.NDArray[np.uint8]
     allowed: Flags
     history: npt.NDArray[np.int32]
-    rng: np.random.Generator
+    rng: Rng
     repeat_agreement: float = 0.0
 
     @property
@@ -100,7 +102,7 @@ class OwnSelector(Protocol):
         ...     return first[best], second[best]
     """
 
-    def __call__(self, now: Situation, /) -> tuple[int, int] | None:
+    def __call__(self, now: Situation, /) -> Pair | None:
         """Choose."""
         ...
 
@@ -180,6 +182,13 @@ def name_of(thing: Any) -> str:
 # All of them
 
 
+class Attempt(NamedTuple):
+    """What came of looking for a pair: the two items, or None; and columns of the step log."""
+
+    pair: Pair | None
+    fields: Columns
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The pair that a selector chose.
@@ -195,7 +204,7 @@ class Choice:
     n_candidates: int
 
 
-Chooser: TypeAlias = "Callable[[Ledger, int, np.random.Generator], Choice | None]"
+Chooser: TypeAlias = "Callable[[Ledger, int, Rng], Choice | None]"
 
 
 class Selector:
@@ -208,7 +217,7 @@ class Selector:
     def __init__(self, chooser: Chooser | None = None) -> None:
         self._chooser = chooser
 
-    def choose(self, ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
+    def choose(self, ledger: Ledger, max_obs: int, rng: Rng) -> Choice | None:
         """The next pair, or None when no pair is allowed.
 
         Args:
@@ -232,9 +241,10 @@ class Selector:
         """More items came in."""
 
 
-def allowed_partners(ledger: Ledger, i: int, max_obs: int) -> Flags:
-    """Per item, whether it may be asked about together with i, which is not set aside."""
-    allowed: Flags = ~(ledger.closed[i] | ledger.set_aside) & (ledger.seen[i] < max_obs)
+def allowed_pairs(ledger: Ledger, max_obs: int) -> Flags:
+    """Per pair (in both orders), whether it may be asked about."""
+    gone = ledger.set_aside
+    allowed: Flags = ~(ledger.closed | gone | gone[:, None]) & (ledger.seen < max_obs)
     return allowed
 
 
@@ -251,9 +261,7 @@ def _most_answers(ledger: Ledger, config: AdaptiveConfig, fallback: str) -> int:
     return config.dup_max_obs if fallback == "base" else config.dup_max_obs_relaxed
 
 
-def choose_by(
-    selector: Selector, ledger: Ledger, config: AdaptiveConfig, seeds: tuple[int, int]
-) -> tuple[tuple[int, int] | None, dict[str, Any]]:
+def choose_by(selector: Selector, ledger: Ledger, config: AdaptiveConfig, seeds: Pair) -> Attempt:
     """The pair that a selector chooses, or None when there is none; with the columns of the step log that tell how.
 
     Pairs that were asked often enough come only when nothing else is left (§5.3.2).
@@ -279,19 +287,18 @@ def choose_by(
         "fallback_used": path[-1], "fallback_path": ">".join(path),
         "starvation_reason": "no_candidates" if choice is None else None,
     }  # fmt: skip
-    return (None if choice is None else (choice.i, choice.j)), fields
+    return Attempt(None if choice is None else (choice.i, choice.j), fields)
 
 
-_Known: TypeAlias = Callable[[], tuple[Sequence[str], "Floats | None"]]
-
-
-def make_selector(selector: str | OwnSelector, known: _Known) -> Selector:
-    """The selector of that name, or one around a function of the user's.
+def make_selector(selector: str | OwnSelector, engine: Engine) -> Selector:
+    """The selector of that name, or one around a function of the user's; one that does nothing for rounds.
 
     Args:
         selector: from :func:`named_selector`.
-        known: gives the ids of all items and the scores of the last refit, for a :class:`Situation`.
+        engine: the engine that asks, which knows the ids and the scores of the last refit, for a :class:`Situation`.
     """
+    if selector == POLLITT:
+        return Selector()
     if selector == "random":
         return Selector(_fair)
     if selector == "nearest":
@@ -301,10 +308,10 @@ def make_selector(selector: str | OwnSelector, known: _Known) -> Selector:
 
         return InformationSelector()
     assert not isinstance(selector, str)  # noqa: S101
-    return Selector(_own(selector, known))
+    return Selector(_own(selector, engine))
 
 
-def _fair(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
+def _fair(ledger: Ledger, max_obs: int, rng: Rng) -> Choice | None:
     """At random, but fair: an item compared least often so far, with a partner compared least often; ties at random.
 
     Where repeats are discounted, partners that it has met are left out as often as repeats agree.
@@ -321,7 +328,7 @@ def _fair(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | No
     return Choice(i, int(j), len(partners))
 
 
-def _nearest(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
+def _nearest(ledger: Ledger, max_obs: int, rng: Rng) -> Choice | None:
     """An item compared least often so far (ties at random), with the partner of the closest TrueSkill mean.
 
     Partners it has not met come before those it has: a second answer on the same pair says less than one on the next
@@ -338,21 +345,26 @@ def _nearest(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice |
     return Choice(i, int(j), len(partners))
 
 
-def _own(selector: OwnSelector, known: _Known) -> Chooser:
+def _own(selector: OwnSelector, engine: Engine) -> Chooser:
     """Around a function of the user's: it is shown copies, and what it returns is checked."""
 
-    def choose(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
-        allowed = ~(ledger.closed | ledger.set_aside | ledger.set_aside[:, None]) & (ledger.seen < max_obs)
+    def choose(ledger: Ledger, max_obs: int, rng: Rng) -> Choice | None:
+        allowed = allowed_pairs(ledger, max_obs)
         if not allowed.any():
             return None
-        ids, theta = known()
-        shown = {name: getattr(ledger, name).copy() for name in ("mu", "sigma", "seen")}
-        theta = None if theta is None else theta.copy()
-        degree = ledger.degree + ledger.open_degree
+        belief = engine.belief
         situation = Situation(
-            ids=tuple(ids), theta=theta, degree=degree, allowed=allowed.copy(), history=ledger.history, rng=rng,
-            repeat_agreement=ledger.discount, **shown,
-        )  # fmt: skip
+            ids=tuple(engine.ids),
+            mu=ledger.mu.copy(),
+            sigma=ledger.sigma.copy(),
+            theta=None if belief is None else belief.theta_mean.copy(),
+            degree=ledger.degree + ledger.open_degree,
+            seen=ledger.seen.copy(),
+            allowed=allowed.copy(),
+            history=ledger.history,
+            rng=rng,
+            repeat_agreement=ledger.discount,
+        )
         chosen: Any = selector(situation)
         if chosen is None:
             return None
@@ -371,14 +383,14 @@ def _own(selector: OwnSelector, known: _Known) -> Chooser:
     return choose
 
 
-def _least_seen(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> tuple[int, Ints] | None:
+def _least_seen(ledger: Ledger, max_obs: int, rng: Rng) -> tuple[int, Ints] | None:
     """An item of the fewest comparisons (those being asked included) among those with a partner, and its partners."""
     degree = ledger.degree + ledger.open_degree
     present = np.flatnonzero(~ledger.set_aside)
     # The first in this order is almost always the one: no item has met all others until the very end.
     order = rng.permutation(present)
     for i in order[np.argsort(degree[order], kind="stable")]:
-        partners = np.flatnonzero(allowed_partners(ledger, int(i), max_obs))
+        partners = np.flatnonzero(~(ledger.closed[i] | ledger.set_aside) & (ledger.seen[i] < max_obs))
         if partners.size:
             return int(i), partners
     return None

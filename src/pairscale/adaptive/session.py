@@ -9,27 +9,26 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from pairscale._version import __version__
 from pairscale.adaptive.config import (
     STOP_SETTINGS,
     AdaptiveConfig,
     BTLConfig,
     given_settings,
-    resolve_preset,
 )
 from pairscale.adaptive.engine import Engine, Proposal
 from pairscale.adaptive.logs import step_frame
-from pairscale.adaptive.messages import NOTHING_LEFT, has_begun, how_it_stands, provisional
+from pairscale.adaptive.messages import NOTHING_LEFT, has_begun, how_it_stands, ids_of, provisional
 from pairscale.adaptive.refits import Belief
 from pairscale.adaptive.selectors import (
     POLLITT,
@@ -50,12 +49,12 @@ from pairscale.models.trueskill import MU, SIGMA
 from pairscale.models.warm_start import warm_from_bytes
 from pairscale.store.audit import check_evidence
 from pairscale.store.chain import canonical, log_ends
-from pairscale.store.policies import JournalWriter
 from pairscale.store.runfile import RunFile, open_run
 
 if TYPE_CHECKING:
     import os
 
+    from pairscale.adaptive.logs import Columns, Row
     from pairscale.judges.base import Judge
     from pairscale.store.reading import Comparisons
 
@@ -69,8 +68,6 @@ RECORDED = ("invalid_reason", "invalid_kind", "orders_agree", "probability", "ju
 """Columns of the step log that the engine is told with an answer, besides Y."""
 _OUTCOME = {"timestamp", "pair_id", "Y", "status", "p_ij", "U0_ij", "set_aside", *RECORDED}
 _SETTINGS = ("seed", "selector", "preset", "adaptive_config", "btl_config", "persist_item_log")
-
-Row = Mapping[str, Any]
 
 
 class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("scores", "ranks")):
@@ -107,26 +104,31 @@ class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("
         self.fit_fn: str | None = None
         self.judge_id: str | None = None
         self.ended: str | None = None
-        self.unlogged: list[dict[str, Any]] = []
-        self.rounds: list[dict[str, Any]] = []
+        self.unlogged: list[Columns] = []
+        self.rounds: list[Columns] = []
         self.warm: Any = None
         self.item_log_list: list[pl.DataFrame] = []
         self._memory: RunFile | None = None
         self._ends: Any = None  # of the logs of the run file when this state and the file were last the same
         self._steps: pl.DataFrame | None = None
-        self._new_steps: list[Mapping[str, Any]] = []
+        self._new_steps: list[Row] = []
         self._gathering = threading.Lock()  # a judge may look at the log from its own thread
 
     def __str__(self) -> str:
         engine = self.engine
         done = f"{len(self.ids):,} items, {engine.committed:,} comparisons, {engine.steps:,} steps"
-        if self.rounds and self.rounds[-1]["reliability"] is not None:
-            done += f", reliability {self.rounds[-1]['reliability']:.3f}{provisional(self.rounds[-1])}"
+        if self.latest.get("reliability") is not None:
+            done += f", reliability {self.latest['reliability']:.3f}{provisional(self.latest)}"
         return f"{done}, {how_it_stands(self.stop_reason) if self.stop_reason else f'next: {engine.stage}'}"
 
     @property
     def _ranking(self) -> pl.DataFrame:
         return summarize_items(self, sort_by="theta_mean")
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the run file; None of a run in memory or in a database."""
+        return None if self.where is None or "://" in self.where else Path(self.where).parent
 
     @property
     def ids(self) -> list[str]:
@@ -172,22 +174,27 @@ class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("
         return pl.DataFrame(self.rounds, schema=ROUND_LOG)
 
     @property
-    def logs(self) -> dict[str, Any]:
+    def logs(self) -> Columns:
         """All three: ``step_log``, ``round_log`` and ``item_log`` (a list of tables)."""
         return {"step_log": self.step_log, "round_log": self.round_log, "item_log": list(self.item_log_list)}
 
     @property
-    def last_refit(self) -> dict[str, Any] | None:
+    def latest(self) -> Row:
+        """The last row of the round log; empty before there is one."""
+        return self.rounds[-1] if self.rounds else {}
+
+    @property
+    def last_refit(self) -> Columns | None:
         """The row of the round log of the last refit that was no closing one."""
         return next((row for row in reversed(self.rounds) if not row["is_closing"]), None)
 
     @property
     def needs_closing(self) -> bool:
         """Whether comparisons came in since the last fit, as many as the model needs, so that the scores are behind."""
-        fitted = self.rounds[-1]["total_pairs_done"] if self.rounds else 0
-        return self.engine.can_fit and self.engine.committed > fitted and not self.engine.lacks_probabilities
+        is_behind = self.engine.committed > self.latest.get("total_pairs_done", 0)
+        return self.engine.can_fit and is_behind and not self.engine.lacks_probabilities
 
-    def add_step(self, row: Mapping[str, Any]) -> None:
+    def add_step(self, row: Row) -> None:
         """A row of the step log."""
         with self._gathering:
             self._new_steps.append(row)
@@ -197,7 +204,7 @@ class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("
             self.invalid += 1
             self.invalid_reason = row["invalid_reason"]
 
-    def add_refit(self, row: Mapping[str, Any], items: pl.DataFrame) -> None:
+    def add_refit(self, row: Row, items: pl.DataFrame) -> None:
         """A row of the round log, and the items of that refit."""
         self.rounds.append(round_log_row(**{name: row.get(name) for name in ROUND_LOG}).row(0, named=True))
         self.item_log_list.append(items)
@@ -268,7 +275,7 @@ def require_state(state: AdaptiveState) -> AdaptiveState:
     return state
 
 
-def event_of(kind: str, engine: Engine, **more: Any) -> dict[str, Any]:
+def event_of(kind: str, engine: Engine, **more: Any) -> Columns:
     """A row of the log of events: what happened, behind which row and which step, and when."""
     return {"event": kind, "after": engine.rows, "steps": engine.steps, "at": utc_now(), **more}
 
@@ -288,7 +295,7 @@ def run_path(session_dir: str | os.PathLike[str] | None, run: str | os.PathLike[
     return str(Path(session_dir) / "run.db")
 
 
-def plain_settings(config: Any, what: str) -> dict[str, Any]:
+def plain_settings(config: Any, what: str) -> Columns:
     """Settings as JSON keeps them."""
     return dict(json.loads(canonical(given_settings(config, what))))
 
@@ -308,15 +315,21 @@ def as_items(items: Any) -> pl.DataFrame:
         frame = frame.rename({named: "ID"}, strict=False)
     frame = require_ids(frame, ["ID"], "items")
     text = pl.col("text") if "text" in frame.columns else pl.lit("")
-    frame = frame.with_columns(text=text.cast(pl.String).fill_null(""))
-    if twice := frame.filter(pl.col("ID").is_duplicated())["ID"].unique(maintain_order=True).to_list():
-        raise InputError(f"items: ids must be unique; more than once: {listed(twice)}")
+    frame = require_unique(frame.with_columns(text=text.cast(pl.String).fill_null("")), "items")
     return frame.select("ID", "text", pl.exclude("ID", "text", "item_id"))
 
 
-def _beliefs_of(items: pl.DataFrame) -> dict[str, Any]:
+def require_unique(frame: pl.DataFrame, what: str) -> pl.DataFrame:
+    """Refuse items with the same id."""
+    twice = frame.filter(pl.col("ID").is_duplicated())["ID"].unique(maintain_order=True).to_list()
+    if twice:
+        raise InputError(f"{what}: ids must be unique; more than once: {listed(twice)}")
+    return frame
+
+
+def beliefs_of(items: pl.DataFrame) -> Columns:
     """What items bring along as ``mu`` and ``sigma``."""
-    beliefs: dict[str, Any] = {"mu": None, "sigma": None}
+    beliefs: Columns = {"mu": None, "sigma": None}
     for name, default, low in (("mu", MU, -math.inf), ("sigma", SIGMA, 0)):
         if name in items.columns:
             values = items[name].cast(pl.Float64, strict=False).fill_null(default)
@@ -324,43 +337,6 @@ def _beliefs_of(items: pl.DataFrame) -> dict[str, Any]:
                 raise InputError(f"items: {name} must be a number above {low:g} for every item")
             beliefs[name] = values.to_list()
     return beliefs
-
-
-def start_session(
-    items: Any,
-    where: str | None,
-    *,
-    seed: int,
-    selector: str | OwnSelector,
-    preset: str,
-    adaptive_config: Mapping[str, Any] | None,
-    btl_config: Mapping[str, Any] | None,
-    persist_item_log: bool,
-) -> AdaptiveState:
-    """Start a run: nothing is asked yet."""
-    frame = as_items(items)
-    adaptive, btl = resolve_preset(preset, adaptive_config, btl_config)
-    ids = frame["ID"].to_list()
-    beliefs = _beliefs_of(frame)
-    engine = Engine(ids, seed=seed, selector=selector, adaptive_config=adaptive, btl_config=btl, **beliefs)
-    settings = {
-        "seed": engine.seed,
-        "selector": engine.selector,
-        "preset": preset,
-        "adaptive_config": plain_settings(adaptive, "adaptive_config"),
-        "btl_config": plain_settings(btl, "btl_config"),
-        "persist_item_log": persist_item_log,
-    }
-    state = AdaptiveState(frame, engine, where, settings)
-    with state.writing(fresh=True) as store:
-        if has_begun(store):
-            raise StoreMismatchError(f"{store.name} holds an adaptive run already; resume it, or name another file")
-        store.add_items(frame.iter_rows(named=True))
-        # In this order: the run is there from its first event on, and a process that dies before leaves none.
-        store.set_meta("adaptive", {"log_version": LOG_VERSION, "package_version": __version__})
-        with JournalWriter(store) as journal:
-            journal.event(event_of("start", engine, ids=engine.ids, **settings, **beliefs))
-    return state
 
 
 # How it comes back
@@ -380,10 +356,7 @@ class Replay:
         items: the item log.
         events: the log of events.
         engine: the engine, as far as the replay has come.
-        settings: what the run goes by then.
-        refits: how many refits have happened.
-        ended: why the last call ended.
-        fit_fn: what fits, by its name.
+        state: the run, likewise.
 
     Raises:
         StoreMismatchError: when it is another selector than before.
@@ -397,46 +370,32 @@ class Replay:
         if not self.events or self.events[0]["event"] != "start":
             raise StoreDamagedError(f"{where}: the run has no beginning; restore the file from a copy")
         start = self.events[0]
-        self.settings = {name: start[name] for name in _SETTINGS}
         self.engine = _engine_of(start, where, selector)
+        order = pl.DataFrame({"ID": ids_of(self.events)}, schema={"ID": pl.String})
+        items = order.join(store.items(), on="ID", how="left", maintain_order="left")
+        self.state = AdaptiveState(items, self.engine, where, {name: start[name] for name in _SETTINGS})
         asked = {row["step_id"]: row for row in store.read_log("adaptive_open")}  # each as it was asked last
         self._proposals = list((asked | {row["step_id"]: row for row in self.rows}).values())
         self._beliefs = [store.read_blob("belief", number) for number in range(1, len(self.rounds) + 1)]
-        self.refits = 0
-        self.ended: str | None = None
-        self.fit_fn: str | None = None
 
     def run(self) -> None:
-        """Let everything happen."""
-        for at, happened in enumerate(self._in_order()):
-            for what in happened:
-                if "event" in what:
+        """Let everything happen: rows of the step log, and before each of them the proposals and events in their order.
+
+        Both say behind how many rows they came. Among those of the same place, an event says which was the last step
+        then.
+        """
+        happened = [(row["proposed_after"], row["step_id"], 0, row) for row in self._proposals]
+        happened += [(event["after"], event["steps"], 1, event) for event in self.events[1:]]
+        waiting = deque(sorted(happened, key=itemgetter(0, 1, 2)))
+        for at in range(len(self.rows) + 1):
+            while waiting and waiting[0][0] == at:
+                _, _, is_event, what = waiting.popleft()
+                if is_event:
                     self.happen(what)
                 else:
                     self.propose(what)
             if at < len(self.rows) and self.rows[at]["status"] != "starved":
                 self.record(self.rows[at])
-
-    def _in_order(self) -> Iterator[list[Row]]:
-        """For each row of the step log, and for their end, what happened before it: events and proposals in order.
-
-        Both say behind how many rows they came. Among those of the same place, an event says which was the last step
-        then.
-        """
-        proposed: dict[int, deque[Row]] = defaultdict(deque)
-        for row in sorted(self._proposals, key=lambda row: int(row["step_id"])):
-            proposed[row["proposed_after"]].append(row)
-        happened: dict[int, list[Row]] = defaultdict(list)
-        for event in self.events[1:]:
-            happened[event["after"]].append(event)
-        for at in range(len(self.rows) + 1):
-            order: list[Row] = []
-            waiting = proposed[at]
-            for what in happened[at]:
-                while waiting and waiting[0]["step_id"] <= what["steps"]:
-                    order.append(waiting.popleft())
-                order.append(what)
-            yield [*order, *waiting]
 
     def propose(self, logged: Row) -> None:
         """A pair was proposed, or a stage found none."""
@@ -446,7 +405,7 @@ class Replay:
         fields = {name: value for name, value in logged.items() if name not in _OUTCOME}
         self.engine.admit(Proposal(logged["step_id"], logged["A"] - 1, logged["B"] - 1, fields))
 
-    def record(self, logged: Row) -> dict[str, Any]:
+    def record(self, logged: Row) -> Columns:
         """An answer came."""
         more = {name: logged.get(name) for name in RECORDED}
         return self.engine.record(logged["step_id"], logged["Y"], **more)
@@ -455,13 +414,13 @@ class Replay:
         """Something happened besides pairs and answers."""
         kind = event["event"]
         if kind in ("call", "configure", "stop_rule", "join"):
-            self.ended = None
+            self.state.ended = None
         if kind == "call":
             self.engine.refit_lag = event["refit_lag"]
             self.engine.failures_in_row = 0
-            self.fit_fn = event["fit_fn"]
+            self.state.fit_fn = event["fit_fn"]
         elif kind in ("configure", "stop_rule"):
-            self.settings |= {name: event[name] for name in ("adaptive_config", "btl_config") if name in event}
+            self.state.settings |= {name: event[name] for name in ("adaptive_config", "btl_config") if name in event}
             self.engine.configure(
                 event.get("adaptive_config"), event["btl_config"], stop_reason=event.get("stop_reason")
             )
@@ -478,14 +437,14 @@ class Replay:
 
     def end(self, reason: str | None) -> None:
         """A call ended."""
-        self.ended = reason
+        self.state.ended = reason
         if reason in NOTHING_LEFT:  # that nothing is left is known by looking, which a replay does not do
             self.engine.stop_reason = reason
 
     def refit(self, number: int, *, is_closing: bool) -> None:
         """A refit was applied; a closing one guides no choice."""
         row = self.rounds[number - 1]
-        self.refits += 1
+        self.state.add_refit(row, pl.DataFrame(self.items[number - 1]["columns"], schema=ITEM_LOG))
         if not is_closing:
             reason = row["stop_reason"] if row["stop_decision"] else None
             self.engine.apply(self.belief(number), stop_reason=reason)
@@ -535,7 +494,7 @@ def existing_path(session_dir: str | os.PathLike[str] | None) -> str:
     return str(path)
 
 
-def session_facts(store: RunFile, where: str) -> dict[str, Any]:
+def session_facts(store: RunFile, where: str) -> Columns:
     """What wrote the run; one that another log version wrote cannot be read."""
     facts = store.get_meta("adaptive")
     if facts is None:
@@ -548,7 +507,7 @@ def session_facts(store: RunFile, where: str) -> dict[str, Any]:
     return dict(facts)
 
 
-def check_session(store: RunFile, where: str) -> dict[str, Any]:
+def check_session(store: RunFile, where: str) -> Columns:
     """The same of a run in which nothing was changed since it was written."""
     facts = session_facts(store, where)
     if problems := check_evidence(store, "logs", "blobs").problems:
@@ -563,33 +522,22 @@ def load_session(where: str, selector: str | OwnSelector | None = None) -> Adapt
         try:
             replay = Replay(store, where, selector)
             replay.run()
-            return _restored(replay, store, where)
+            state = replay.state
+            for row in replay.rows:
+                state.add_step(row)
+            last = state.last_refit
+            warm = None if last is None else store.read_blob("warm", last["refit_id"])
+            state.warm = None if warm is None else warm_from_bytes(warm)
         except InputError:
             raise
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             problem = f"the log does not fit together ({type(error).__name__}: {error}); restore the file from a copy"
             raise StoreDamagedError(f"{where}: {problem}") from error
-
-
-def _restored(replay: Replay, store: RunFile, where: str) -> AdaptiveState:
-    engine = replay.engine
-    order = pl.DataFrame({"ID": engine.ids}, schema={"ID": pl.String})
-    samples = order.join(store.items(), on="ID", how="left", maintain_order="left")
-    state = AdaptiveState(samples, engine, where, replay.settings)
-    for row in replay.rows:
-        state.add_step(row)
-    for row, items in zip(replay.rounds[: replay.refits], replay.items, strict=False):
-        state.add_refit(row, pl.DataFrame(items["columns"], schema=ITEM_LOG))
-    last = state.last_refit
-    warm = None if last is None else store.read_blob("warm", last["refit_id"])
-    state.warm = None if warm is None else warm_from_bytes(warm)
-    state.ended = replay.ended
-    state.fit_fn = replay.fit_fn
-    state.cost = store.spent()
-    entered = store.get_meta("adaptive_condition")
-    state.judge_id = None if entered is None else store.condition(entered).judge_id
-    state._ends = log_ends(store, LOGS)
-    return state
+        state.cost = store.spent()
+        entered = store.get_meta("adaptive_condition")
+        state.judge_id = None if entered is None else store.condition(entered).judge_id
+        state._ends = log_ends(store, LOGS)
+        return state
 
 
 # What changes a run between calls
@@ -623,24 +571,22 @@ def change_settings(
         raise StoreMismatchError(
             f"{state.where} was started with other settings ({fixed[0]}); give those, or take a new run file"
         )
+    new: dict[str, Any] = {"adaptive_config": adaptive_config, "btl_config": btl_config}
+    state.settings |= new
+    state.ended = None
     if is_paused and set(changed) <= set(STOP_SETTINGS):
         reason = engine.stops_now(state.last_refit, btl)
         ends = "; the last refit meets it, so that the run stops here" if reason is not None else ""
         notice(f"another stop rule from here on: {', '.join(changed.values())}{ends}")
-        state.unlogged.append(event_of("stop_rule", engine, btl_config=btl_config, stop_reason=reason))
-        engine.configure(None, btl_config, stop_reason=reason)
-    else:
-        new = {"adaptive_config": adaptive_config, "btl_config": btl_config}
-        state.unlogged.append(event_of("configure", engine, **new))
-        engine.configure(adaptive_config, btl_config)
-    state.settings |= {"adaptive_config": adaptive_config, "btl_config": btl_config}
-    state.ended = None
+        new = {"btl_config": btl_config, "stop_reason": reason}
+    state.unlogged.append(event_of("stop_rule" if "stop_reason" in new else "configure", engine, **new))
+    engine.configure(new.get("adaptive_config"), btl_config, stop_reason=new.get("stop_reason"))
 
 
 def join_items(state: AdaptiveState, late: pl.DataFrame) -> None:
     """Late items join a run."""
     ids = late["ID"].to_list()
-    beliefs = _beliefs_of(late)
+    beliefs = beliefs_of(late)
     event = event_of("join", state.engine, ids=ids, **beliefs)
     state.engine.join(ids, **beliefs)
     state.unlogged.append(event)

@@ -199,6 +199,11 @@ def agreement(
     notices += cautions
     for message in notices:
         notice(message)
+    people = None
+    if path is not None and is_run(path):
+        with open_run(path) as store:
+            table = people_table(answers_of_people(store))
+            people = table if table.height else None
     settings = {"level": level, "n_boot": n_boot, "categories": [str(name) for name in names], "by": by}
     return Agreement(
         pl.DataFrame(rows, schema=_TABLE),
@@ -211,17 +216,8 @@ def agreement(
         tuple(notices),
         Provenance("agreement", settings, seed),
         by,
-        _people(labels),
+        people,
     )
-
-
-def _people(labels: Any) -> pl.DataFrame | None:
-    """The people whose answers are in a run file, beside their common scale."""
-    if not isinstance(labels, str | os.PathLike) or not is_run(labels):
-        return None
-    with open_run(labels) as store:
-        people = people_table(answers_of_people(store))
-    return people if people.height else None
 
 
 def two_raters(first: Sequence[Any], second: Sequence[Any]) -> dict[str, list[Any]]:
@@ -243,11 +239,10 @@ def _pair_table(codes: Ints, raters: Sequence[str], numbers: Floats, weights: Se
     for first, second in combinations(range(len(raters)), 2):
         pair = codes[:, [first, second]]
         pair = pair[(pair >= 0).all(axis=1)]
-        row: dict[str, Any] = {"rater1": raters[first], "rater2": raters[second], "n_units": len(pair)}
-        row["percent_agreement"] = float(np.mean(pair[:, 0] == pair[:, 1])) if len(pair) else None
-        for kind, name in names.items():
-            row[name] = cohen_kappa(pair, numbers, kind).estimate(len(pair))
-        rows.append(row)
+        share = float(np.mean(pair[:, 0] == pair[:, 1])) if len(pair) else None
+        kappas = {name: cohen_kappa(pair, numbers, kind).estimate(len(pair)) for kind, name in names.items()}
+        row = {"rater1": raters[first], "rater2": raters[second], "n_units": len(pair), "percent_agreement": share}
+        rows.append(row | kappas)
     return pl.DataFrame(rows, schema_overrides=dict.fromkeys(["percent_agreement", *names.values()], pl.Float64()))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -83,13 +83,13 @@ class Calibration(ReprMixin, table="bins"):
     brier: float
     ece: float
     ece_by_chance: float
-    slope: float | None
-    slope_lower: float | None
-    slope_upper: float | None
-    intercept: float | None
-    intercept_lower: float | None
-    intercept_upper: float | None
     bins: pl.DataFrame
+    slope: float | None = None
+    slope_lower: float | None = None
+    slope_upper: float | None = None
+    intercept: float | None = None
+    intercept_lower: float | None = None
+    intercept_upper: float | None = None
     level: float = 0.95
     why: str | None = None
 
@@ -121,9 +121,9 @@ class Calibration(ReprMixin, table="bins"):
         else:
             mood = "nothing speaks against its probabilities"
         place = ""
-        if self.intercept_lower is not None and self.intercept_lower > 0:
+        if (self.intercept_lower or 0) > 0:
             place = "; it states too much for the text shown second"
-        elif self.intercept_upper is not None and self.intercept_upper < 0:
+        elif (self.intercept_upper or 0) < 0:
             place = "; it states too much for the text shown first"
         ends = f"{100 * self.level:g} % confidence interval {self.slope_lower:.2f} to {self.slope_upper:.2f}"
         return (
@@ -136,7 +136,7 @@ class Calibration(ReprMixin, table="bins"):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON has it."""
-        return {**{one.name: getattr(self, one.name) for one in fields(self)}, "bins": self.bins.to_dicts()}
+        return {**asdict(self), "bins": self.bins.to_dicts()}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Calibration:
@@ -182,13 +182,13 @@ def check_calibration(
     level = require_level(level)
     table = read_comparisons(results, condition=condition).table
     people = None if labels is None else read_comparisons(labels, key=key).table
-    found = answers_of(table, people)
-    if found is None:
+    answers = answers_of(table, people)
+    if answers is None:
         raise InputError(
             "no answer has both a probability (answer='probability' asks for it) and something to compare it with: a "
             "label of the same pair, or the judge's own answer in the other order"
         )
-    return calibrate(*found, against="reversed" if labels is None else "people", bins=bins, level=level)
+    return calibrate(*answers, against="reversed" if labels is None else "people", bins=bins, level=level)
 
 
 def answers_of(table: pl.DataFrame, people: pl.DataFrame | None = None) -> tuple[Floats, Floats, Ints] | None:
@@ -219,14 +219,10 @@ def answers_of(table: pl.DataFrame, people: pl.DataFrame | None = None) -> tuple
 
 def calibrations_of(table: pl.DataFrame, people: pl.DataFrame | None, level: float = 0.95) -> list[Calibration]:
     """Held against people and against the other order, as far as there is something; see :func:`answers_of`."""
-    calibrations = []
-    by_people = None if people is None else answers_of(table, people)
-    if by_people is not None:
-        calibrations.append(calibrate(*by_people, against="people", level=level))
-    by_reversal = answers_of(table)
-    if by_reversal is not None:
-        calibrations.append(calibrate(*by_reversal, against="reversed", level=level))
-    return calibrations
+    held: dict[Against, Any] = {"reversed": answers_of(table)}
+    if people is not None:
+        held = {"people": answers_of(table, people), **held}
+    return [calibrate(*answers, against=against, level=level) for against, answers in held.items() if answers]
 
 
 def _placed(table: pl.DataFrame) -> pl.DataFrame:
@@ -266,7 +262,13 @@ def calibrate(
     pairs = np.arange(len(q)) if pair is None else np.unique(np.asarray(pair), return_inverse=True)[1]
     places = np.minimum((q * bins).astype(np.int64), bins - 1)
     lucky = np.random.default_rng(1).random((_CHANCES, len(q))) < q
-    slope, intercept = _recalibrated(q, y, pairs, level)
+    line = _recalibrated(q, y, pairs, level)
+    rows = []
+    for place in np.unique(places).tolist():
+        inside = places == place
+        n = int(inside.sum())
+        share = float(y[inside].mean())
+        rows.append((place / bins, (place + 1) / bins, n, float(q[inside].mean()), share, *wilson(n * share, n, level)))
     return Calibration(
         against,
         len(q),
@@ -274,11 +276,10 @@ def calibrate(
         float(np.mean(y * (1 - q) ** 2 + (1 - y) * q**2)),
         _error(q, y, places, bins),
         float(np.mean([_error(q, chosen, places, bins) for chosen in lucky])),
-        *slope,
-        *intercept,
-        bins=_binned(q, y, places, bins, level),
+        bins=pl.DataFrame(rows, schema=BINS, orient="row"),
         level=level,
-        why="the probabilities separate the choices, or do not vary" if slope is _NOT_TOLD else None,
+        why=None if line else "the probabilities separate the choices, or do not vary",
+        **line,
     )
 
 
@@ -286,22 +287,8 @@ def _error(q: Floats, y: Floats, places: Ints, bins: int) -> float:
     return float(np.abs(np.bincount(places, q - y, bins)).sum() / len(q))
 
 
-def _binned(q: Floats, y: Floats, places: Ints, bins: int, level: float) -> pl.DataFrame:
-    rows = []
-    for place in np.unique(places).tolist():
-        inside = places == place
-        n = int(inside.sum())
-        share = float(y[inside].mean())
-        rows.append((place / bins, (place + 1) / bins, n, float(q[inside].mean()), share, *wilson(n * share, n, level)))
-    return pl.DataFrame(rows, schema=BINS, orient="row")
-
-
-_Three: TypeAlias = tuple[float | None, float | None, float | None]
-_NOT_TOLD: _Three = (None, None, None)
-
-
-def _recalibrated(q: Floats, y: Floats, pair: Ints, level: float) -> tuple[_Three, _Three]:
-    """Slope and intercept, each with its interval by pairs; nothing where they are not finite."""
+def _recalibrated(q: Floats, y: Floats, pair: Ints, level: float) -> dict[str, Any]:
+    """Slope and intercept, each with the ends of its interval by pairs behind it; nothing where they are not finite."""
     from pairscale.models.bayes.model import SATURATED
 
     with np.errstate(divide="ignore"):
@@ -312,7 +299,7 @@ def _recalibrated(q: Floats, y: Floats, pair: Ints, level: float) -> tuple[_Thre
     is_above = up.min(initial=np.inf) >= down.max(initial=-np.inf)
     is_below = up.max(initial=-np.inf) <= down.min(initial=np.inf)
     if n_pairs < 3 or is_above or is_below:
-        return _NOT_TOLD, _NOT_TOLD
+        return {}
     x = np.stack([z, np.ones_like(z)], axis=1)
     beta = np.zeros(2)
     for _ in range(_STEPS):
@@ -326,5 +313,7 @@ def _recalibrated(q: Floats, y: Floats, pair: Ints, level: float) -> tuple[_Thre
     scores = np.stack([np.bincount(pair, column * (y - p), n_pairs) for column in x.T], axis=1)
     covariance = inverse @ (scores.T @ scores) @ inverse * n_pairs / (n_pairs - 1)
     half = float(scipy.special.stdtrit(n_pairs - 2, (1 + level) / 2)) * np.sqrt(np.diag(covariance))
-    slope, intercept = ((float(b), float(b - h), float(b + h)) for b, h in zip(beta, half, strict=True))
-    return slope, intercept
+    line: dict[str, float] = {}
+    for name, figure, width in zip(("slope", "intercept"), beta.tolist(), half.tolist(), strict=True):
+        line |= {name: figure, f"{name}_lower": figure - width, f"{name}_upper": figure + width}
+    return line

@@ -192,11 +192,11 @@ class JudgeCard(ReportMixin, ReprMixin, table="table"):
     @property
     def table(self) -> pl.DataFrame:
         """One row per measure: ``measure n value lower upper interval why``."""
-        names = ["n", "value", "lower", "upper", "interval", "why"]
-        rows = [[name, *(getattr(one, key) for key in names)] for name, one in self.measures.items()]
-        schema = dict.fromkeys(["measure", *names], pl.Float64())
-        text = dict.fromkeys(["measure", "interval", "why"], pl.String())
-        return pl.DataFrame(rows, schema={**schema, **text, "n": pl.Int64()}, orient="row")
+        rows = [{"measure": name, **asdict(measure)} for name, measure in self.measures.items()]
+        text = pl.String()
+        figure = pl.Float64()
+        schema = {"measure": text, "n": pl.Int64(), "value": figure, "lower": figure, "upper": figure}
+        return pl.DataFrame(rows, schema={**schema, "interval": text, "why": text})
 
     @property
     def calibrations(self) -> list[Calibration]:

@@ -174,20 +174,21 @@ def statistic_rows(
     labels = (codes >= 0).sum(axis=1)
     n_units = int((labels >= 2).sum())
     coefficients = _coefficients(codes, numbers, ordered=ordered, numeric=numeric)
-    rows: list[dict[str, Any]] = []
-    for coefficient in coefficients:
-        estimate = coefficient.estimate(len(codes))
-        row = {"statistic": coefficient.name, "weights": coefficient.weights, "estimate": estimate}
-        rows.append({**row, "n_units": n_units})
+    rows: list[dict[str, Any]] = [
+        {"statistic": one.name, "weights": one.weights, "estimate": one.estimate(len(codes)), "n_units": n_units}
+        for one in coefficients
+    ]
     if labels.max() == 2:
         lower, upper = wilson(round(rows[0]["estimate"] * n_units), n_units, level)
         rows[0] |= {"lower": lower, "upper": upper, "interval": "wilson"}
     notices = []
     pending = [number for number, row in enumerate(rows) if row["estimate"] is not None and "interval" not in row]
-    if n_boot and pending and n_units < LEAST_UNITS:
+    if not n_boot:
+        pending = []
+    if pending and n_units < LEAST_UNITS:
         notices.append(f"no intervals: {n_units} units are too few, it takes {LEAST_UNITS}")
         pending = []
-    if n_boot and pending and codes.shape[1] == 2:
+    if pending and codes.shape[1] == 2:
         q = len(numbers)
         cells = _coefficients(cell_codes(q), numbers, ordered=ordered, numeric=numeric)
         both = codes[labels == 2]
@@ -200,9 +201,9 @@ def statistic_rows(
             estimate = rows[number]["estimate"]
             rows[number] |= {"lower": min(lower, estimate), "upper": max(upper, estimate), "interval": "dirichlet"}
         pending = pending[len(by_table) :]
-    if n_boot and pending and np.isclose(rows[0]["estimate"], 1):
+    if pending and np.isclose(rows[0]["estimate"], 1):
         notices.append("all labels agree; resampling them cannot say how sure that is, so there is no interval")
-    elif n_boot and pending:
+    elif pending:
         figures = _bootstrap([coefficients[number] for number in pending], len(codes), n_boot, seed)
         for number, samples in zip(pending, figures, strict=True):
             kept = np.append(samples[~np.isnan(samples)], rows[number]["estimate"])  # never none at all

@@ -52,16 +52,15 @@ def by_pair(decided: pl.DataFrame, name: str) -> pl.DataFrame:
         low_won=(pl.col("better_id") == pl.col("low")).sum().cast(pl.Int64),
     )
     n, low_first, low_won = pl.col("n"), pl.col("low_first"), pl.col("low_won")
-    in_order = 2 * low_first >= n
-    return counted.select(
-        "low",
-        "high",
-        pl.when(2 * low_won > n).then("low").when(2 * low_won < n).then("high").alias(f"better_id_{name}"),
-        pl.when(in_order).then("low").otherwise("high").alias(f"ID1_{name}"),
-        pl.when(in_order).then("high").otherwise("low").alias(f"ID2_{name}"),
-        n.alias(f"n_{name}_votes"),
-        pl.when(in_order).then(low_won).otherwise(n - low_won).alias(f"n_{name}_A"),
-        pl.when(in_order).then(n - low_won).otherwise(low_won).alias(f"n_{name}_B"),
-        (2 * low_won == n).alias(f"is_{name}_tie"),
-        low_first.is_between(1, n - 1).alias(f"mixed_{name}"),
-    )
+    in_order = pl.when(2 * low_first >= n)
+    columns = {
+        "better_id_{}": pl.when(2 * low_won > n).then("low").when(2 * low_won < n).then("high"),
+        "ID1_{}": in_order.then("low").otherwise("high"),
+        "ID2_{}": in_order.then("high").otherwise("low"),
+        "n_{}_votes": n,
+        "n_{}_A": in_order.then(low_won).otherwise(n - low_won),
+        "n_{}_B": in_order.then(n - low_won).otherwise(low_won),
+        "is_{}_tie": 2 * low_won == n,
+        "mixed_{}": low_first.is_between(1, n - 1),
+    }
+    return counted.select("low", "high", **{form.format(name): column for form, column in columns.items()})

@@ -56,11 +56,12 @@ def people_table(results: pl.DataFrame) -> pl.DataFrame:
         results: what people answered; the column ``model`` names them.
     """
     answers = results.filter(pl.col("model").is_not_null()).rename({"model": "person"})
-    is_answer = pl.col("outcome").cast(pl.String).is_in(["win", "tie"])
+    outcome = pl.col("outcome").cast(pl.String)
+    is_answer = outcome.is_in(["win", "tie"])
     counts = answers.group_by("person").agg(
-        comparisons=is_answer.sum().cast(pl.Int64),
-        ties=(pl.col("outcome").cast(pl.String) == "tie").sum().cast(pl.Int64),
-        skipped=(pl.col("outcome").cast(pl.String) == "abstention").sum().cast(pl.Int64),
+        comparisons=is_answer.sum(),
+        ties=(outcome == "tie").sum(),
+        skipped=(outcome == "abstention").sum(),
         seconds=pl.col("latency_s").filter(is_answer).median(),
         last=pl.col("received_at").max(),
     )
@@ -76,16 +77,17 @@ def people_table(results: pl.DataFrame) -> pl.DataFrame:
 
 def _fit_of_people(answers: pl.DataFrame) -> pl.DataFrame:
     """Each person's ``agreement infit misfit reason``; no rows where the answers give no scale."""
-    columns = {name: PEOPLE_COLUMNS[name] for name in ("person", "agreement", "infit", "misfit", "reason")}
-    decided = answers.filter(pl.col("better_id").is_not_null()).select("ID1", "ID2", "better_id", judge_id="person")
+    columns = ("person", "agreement", "infit", "misfit", "reason")
+    none = pl.DataFrame(schema={name: PEOPLE_COLUMNS[name] for name in columns})
+    decided = answers.drop_nulls("better_id").select("ID1", "ID2", "better_id", judge_id="person")
     try:
         with without_notices():
             fit = fit_bt_model(decided)
             judges = fit_statistics(fit).judges
     except PairscaleError:  # too few answers for a scale
-        judges = None
+        return none
     if judges is None:
-        return pl.DataFrame(schema=columns)
+        return none
     scores = dict(fit.theta.select("ID", "theta").iter_rows())
     gap = pl.col("ID1").replace_strict(scores) - pl.col("ID2").replace_strict(scores)
     chance = 1 / (1 + (-gap.abs()).exp())  # that the text with the higher score wins

@@ -37,27 +37,31 @@ if TYPE_CHECKING:
 StudyJudge: TypeAlias = "str | Callable[..., Any]"
 """A judge's name, a judge ``judge(A, B)``, or a function that makes the judge for a template's name."""
 
+_TEXT = pl.String()
+_INT = pl.Int64()
+_REAL = pl.Float64()
+
 STUDY: dict[str, pl.DataType] = {
-    "template_id": pl.String(),
-    "backend": pl.String(),
-    "model": pl.String(),
-    "thinking": pl.String(),
-    "prop_consistent": pl.Float64(),
-    "prop_pos1": pl.Float64(),
-    "p_sample1_overall": pl.Float64(),
-    "judge": pl.String(),
-    "n_pairs": pl.Int64(),
-    "consistent_lower": pl.Float64(),
-    "consistent_upper": pl.Float64(),
-    "pos1_lower": pl.Float64(),
-    "pos1_upper": pl.Float64(),
-    "n_both_first": pl.Int64(),
-    "n_both_second": pl.Int64(),
-    "p_paired": pl.Float64(),
-    "effect": pl.Float64(),
-    "effect_lower": pl.Float64(),
-    "effect_upper": pl.Float64(),
-    "n_left_out": pl.Int64(),
+    "template_id": _TEXT,
+    "backend": _TEXT,
+    "model": _TEXT,
+    "thinking": _TEXT,
+    "prop_consistent": _REAL,
+    "prop_pos1": _REAL,
+    "p_sample1_overall": _REAL,
+    "judge": _TEXT,
+    "n_pairs": _INT,
+    "consistent_lower": _REAL,
+    "consistent_upper": _REAL,
+    "pos1_lower": _REAL,
+    "pos1_upper": _REAL,
+    "n_both_first": _INT,
+    "n_both_second": _INT,
+    "p_paired": _REAL,
+    "effect": _REAL,
+    "effect_lower": _REAL,
+    "effect_upper": _REAL,
+    "n_left_out": _INT,
 }
 """The columns of a study's table; the first seven are those of the published studies."""
 
@@ -252,7 +256,7 @@ def _measured(cell: _Cell, level: float) -> tuple[dict[str, Any], list[str]]:
     """A row of the study's table, and what was left out of it."""
     names = cell.names
     who = " ".join(
-        part for part in (names["template_id"], names.get("judge") or names.get("model"), names.get("thinking")) if part
+        filter(None, (names["template_id"], names.get("judge") or names.get("model"), names.get("thinking")))
     )
     consistency = compare_orders(cell.forward, cell.reverse)
     if consistency.details.height == 0:
@@ -296,23 +300,19 @@ def _made(
     """Every judge with every template: one that does not exist is refused before anything is paid for."""
     if isinstance(templates, str) or not templates:
         raise InputError("say which templates to study, such as templates=['default', 'concise']")
+    named: Sequence[tuple[Any, StudyJudge]]
+    if isinstance(judge, Mapping):
+        named = list(judge.items())
+    elif isinstance(judge, str) or not isinstance(judge, Sequence):
+        named = [(judge, judge)]
+    else:
+        named = [(name, name) for name in judge]
     judges = []
-    for name, source in _named_judges(judge).items():
+    for name, source in named:
         for template in dict.fromkeys(templates):
             made = _judge_for(source, template, settings)
-            judges.append(_StudyJudge(name or made.condition.judge_id, template, made))
+            judges.append(_StudyJudge(name if isinstance(name, str) else made.condition.judge_id, template, made))
     return judges
-
-
-def _named_judges(judge: StudyJudge | Sequence[str] | Mapping[str, StudyJudge]) -> Mapping[str, StudyJudge]:
-    """Judges by the names that the study shows; the name of a function is known when it has made its judge."""
-    if isinstance(judge, Mapping):
-        return judge
-    if isinstance(judge, str):
-        return {judge: judge}
-    if isinstance(judge, Sequence):
-        return {name: name for name in judge}
-    return {"": judge}
 
 
 def _judge_for(source: StudyJudge, template: str, settings: Mapping[str, Any]) -> Judge:
@@ -348,11 +348,10 @@ def _asked(
     progress: ProgressMode,
     interval: float | None,
 ) -> tuple[list[_Cell], list[str]]:
-    forward = as_pairs(data)
+    # A pair's own name means one order of it; the reversed pairs are other questions.
+    forward = as_pairs(data).drop("pair_uid", "custom_id", strict=False)
     if forward.height == 0:
         raise InputError("there are no pairs to judge")
-    # A pair's own name means one order of it; the reversed pairs are other questions.
-    forward = forward.drop("pair_uid", "custom_id", strict=False)
     orders = (forward, swapped(forward, np.ones(forward.height, dtype=bool)))
     notices = []
     for name in dict.fromkeys(asked.name for asked in judges):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pairscale.checks.orders import split_orders
 from pairscale.checks.position import PositionalBias, compute_reverse_consistency, measure_bias
@@ -14,12 +14,7 @@ from pairscale.core.options import checked, require_level
 from pairscale.store.reading import read_comparisons
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import polars as pl
-
     from pairscale.core.tables import Table
-    from pairscale.store.reading import Comparisons
     from pairscale.store.runfile import RunFile
 
 
@@ -69,23 +64,15 @@ def bias(
     read = partial(
         read_comparisons, condition=condition, a_col=a_col, b_col=b_col, winner_col=winner_col, encoding=encoding
     )
-    return measure_bias(compute_reverse_consistency(*_orders(forward, reverse, read)), level)
-
-
-def _orders(
-    forward: Table | str | Path | RunFile,
-    reverse: Table | str | Path | RunFile | None,
-    read: Callable[[Any], Comparisons],
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    first = read(forward).table
-    same = reverse is forward or (isinstance(forward, str | os.PathLike) and forward == reverse)
-    if reverse is not None and not same:
-        return first, read(reverse).table
-    halves = split_orders(first)
-    if halves[1].height == 0:
-        named = str(forward) if isinstance(forward, str | os.PathLike) else "the table"
-        raise InputError(
-            f"{named} holds every pair in one order only; reverse them (`pairscale pairs PAIRS --reverse`), judge "
-            "those too, and name their results as REVERSE"
-        )
-    return halves
+    main = read(forward).table
+    is_file = isinstance(forward, str | os.PathLike)
+    if reverse is None or reverse is forward or (is_file and forward == reverse):
+        main, back = split_orders(main)
+        if back.height == 0:
+            raise InputError(
+                f"{forward if is_file else 'the table'} holds every pair in one order only; reverse them (`pairscale "
+                "pairs PAIRS --reverse`), judge those too, and name their results as REVERSE"
+            )
+    else:
+        back = read(reverse).table
+    return measure_bias(compute_reverse_consistency(main, back), level)

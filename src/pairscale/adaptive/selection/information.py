@@ -68,11 +68,12 @@ from scipy.linalg import lapack
 from scipy.optimize import brentq
 from scipy.special import expit, ndtr
 
-from pairscale.adaptive.selectors import Choice, Selector
+from pairscale.adaptive.selection.ledger import pair_of
+from pairscale.adaptive.selectors import Choice, Selector, allowed_pairs
 from pairscale.models.prior_mode import prior_mode, signed_sums
 
 if TYPE_CHECKING:
-    from pairscale.adaptive.selection.ledger import Flags, Ledger
+    from pairscale.adaptive.selection.ledger import Flags, Ledger, Pair, Rng
     from pairscale.core.arrays import Floats
     from pairscale.models.bayes.posterior import Posterior
 
@@ -110,11 +111,10 @@ class InformationSelector(Selector):
         self.belief = Laplace()
         self._since = 0  # answers since everything was last solved
 
-    def choose(self, ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:  # noqa: ARG002
+    def choose(self, ledger: Ledger, max_obs: int, rng: Rng) -> Choice | None:  # noqa: ARG002
         """The next pair, or None when no pair is allowed. The random numbers are left alone."""
         self._fit(ledger)
-        gone = ledger.set_aside
-        allowed = ~(ledger.closed | gone | gone[:, None]) & (ledger.seen < max_obs)
+        allowed = allowed_pairs(ledger, max_obs)
         candidates = int(np.count_nonzero(allowed)) // 2
         if not candidates:
             return None
@@ -132,7 +132,9 @@ class InformationSelector(Selector):
         self._fit(ledger)
         self.belief.answer(a, b, y)
         self._since += 1
-        if ledger.is_linked and self._since >= _answers_between(ledger.n):
+        # Solving everything again takes time of the order n³.
+        between = max(5, ledger.n // 4) if ledger.n <= 500 else ledger.n // 2
+        if ledger.is_linked and self._since >= between:
             self.belief.solve()
             self._since = 0
 
@@ -157,7 +159,11 @@ class InformationSelector(Selector):
         variance = np.diag(covariance)
         v = np.maximum(variance[:, None] + variance - 2 * covariance, 0.0)  # with itself, up to rounding
         w = expected_information(mean[:, None] - mean, v)
-        counted = self._counted(ledger)
+        counted = None  # what counts is the determinant
+        if ledger.top is not None:
+            counted = top_errors(mean, covariance, ledger.top, ~ledger.withdrawn)
+        elif ledger.counts_ranks and ledger.n <= RANKED:
+            counted = rank_errors(mean, covariance)
         if counted is None:
             gain = w * v
         else:
@@ -165,14 +171,6 @@ class InformationSelector(Selector):
         if ledger.discount:
             gain *= np.where(ledger.seen > 0, 1 - ledger.discount, 1.0)
         return gain
-
-    def _counted(self, ledger: Ledger) -> ErrorWeights | None:
-        """How much errors of the abilities count; None when what counts is the determinant."""
-        belief = self.belief
-        if ledger.top is not None:
-            return top_errors(belief.mean, belief.covariance, ledger.top, ~ledger.withdrawn)
-        by_ranks = ledger.counts_ranks and ledger.n <= RANKED
-        return rank_errors(belief.mean, belief.covariance) if by_ranks else None
 
 
 class Laplace:
@@ -195,18 +193,17 @@ class Laplace:
         self.mode: Floats = np.zeros(0)
         self.covariance: Floats = np.zeros((0, 0))
         self._next_sd = SD_START
-        self._open: dict[tuple[int, int], float] = {}  # in flight, with the weight that is in the covariance
-        self._answers: dict[tuple[int, int], list[float]] = {}  # by pair, how many, and how many the lower number won
+        self._open: dict[Pair, float] = {}  # in flight, with the weight that is in the covariance
+        self._answers: dict[Pair, list[float]] = {}  # by pair, how many, and how many the lower number won
 
     def join(self, more: int) -> None:
         """More items, of which nothing but the prior is known."""
-        size = self.n + more
-        grown = np.zeros((size, size))
-        grown[: self.n, : self.n] = self.covariance
-        grown[range(self.n, size), range(self.n, size)] = self.sd**2
-        self.covariance = grown
-        self.mean, self.mode = (np.concatenate([values, np.zeros(more)]) for values in (self.mean, self.mode))
-        self.n = size
+        new = np.arange(self.n, self.n + more)
+        self.covariance = np.pad(self.covariance, (0, more))
+        self.covariance[new, new] = self.sd**2
+        self.mean = np.pad(self.mean, (0, more))
+        self.mode = np.pad(self.mode, (0, more))
+        self.n += more
 
     def open(self, a: int, b: int) -> None:
         """A pair is in flight: what it is expected to tell counts already."""
@@ -214,19 +211,19 @@ class Laplace:
         v = float(column[a] - column[b])
         weight = float(expected_information(np.asarray(self.mean[a] - self.mean[b]), np.asarray(v)))
         weight *= self._share(a, b)
-        self._open[_key(a, b)] = weight
+        self._open[pair_of(a, b)] = weight
         self._add(column, v, weight)
 
     def drop(self, a: int, b: int) -> None:
         """A pair in flight came back without an answer: its weight is taken out again."""
         column = self._difference(a, b)
-        self._add(column, float(column[a] - column[b]), -self._open.pop(_key(a, b)))
+        self._add(column, float(column[a] - column[b]), -self._open.pop(pair_of(a, b)))
 
     def answer(self, a: int, b: int, y: float) -> None:
         """Take in that a was compared with b, and won when y is 1; 0.5 is a tie, half a win for each."""
         share = self._share(a, b)
         self._count(a, b, y)
-        weight = self._open.pop(_key(a, b), 0.0)
+        weight = self._open.pop(pair_of(a, b), 0.0)
         column = self._difference(a, b)
         v = float(column[a] - column[b])
         # Taking the weight out and putting the answer in is one change of the difference, so it is one of rank one.
@@ -250,10 +247,10 @@ class Laplace:
 
     def _share(self, a: int, b: int) -> float:
         """What the next answer on a pair counts: 1, or less when it has one."""
-        return 1.0 if not self.discount or _key(a, b) not in self._answers else 1 - self.discount
+        return 1.0 if not self.discount or pair_of(a, b) not in self._answers else 1 - self.discount
 
     def _count(self, a: int, b: int, y: float) -> None:
-        answers = self._answers.setdefault(_key(a, b), [0.0, 0.0])
+        answers = self._answers.setdefault(pair_of(a, b), [0.0, 0.0])
         answers[0] += 1
         answers[1] += y if a < b else 1 - y
 
@@ -292,15 +289,6 @@ class Laplace:
         slope -= (log_sd - math.log(SD_START)) / SD_SPREAD**2
         step = slope / (2 * told**2 / self.n + SD_SPREAD**-2)
         return min(SD_HIGH, max(SD_LOW, math.exp(log_sd + min(_LONGEST, max(-_LONGEST, step)))))
-
-
-def _answers_between(n: int) -> int:
-    """How many answers are taken in one by one before everything is solved again, which takes time of the order n³."""
-    return max(5, n // 4) if n <= 500 else n // 2
-
-
-def _key(a: int, b: int) -> tuple[int, int]:
-    return (a, b) if a < b else (b, a)
 
 
 def _mode(m: float, v: float, y: float) -> tuple[float, float]:

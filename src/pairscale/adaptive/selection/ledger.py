@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -21,9 +21,15 @@ from pairscale.pairing.table import linked_groups
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from pairscale.adaptive.config import AdaptiveConfig
+    from pairscale.adaptive.logs import Columns
     from pairscale.core.arrays import Floats, Ints
 
     Flags = npt.NDArray[np.bool_]
+    Rng = np.random.Generator
+
+Pair: TypeAlias = tuple[int, int]
+"""Two items by their numbers."""
 
 FIRST_ANSWERS = 10
 """A judge that is asked for probabilities and gives none in this many answers gives none."""
@@ -63,9 +69,8 @@ class RepeatCounts:
     n_same_order: int = 0
     n_agreeing: int = 0
     points_of_first: float = 0.0
-    once: list[tuple[int, int]] = field(default_factory=list)
-    _place: dict[tuple[int, int], int] = field(default_factory=dict)  # where a pair is in ``once``
-    _last: dict[tuple[int, int], float] = field(default_factory=dict)  # Y, by first and second
+    once: list[Pair] = field(default_factory=list)
+    _last: dict[Pair, float] = field(default_factory=dict)  # Y, by first and second
 
     @property
     def n_repeats(self) -> int:
@@ -97,18 +102,14 @@ class RepeatCounts:
             self.n_flips += not orders_agree
             self.n_agreeing += orders_agree
         self._last[a, b] = y
-        pair = (min(a, b), max(a, b))
+        pair = pair_of(a, b)
         if times == 0:
-            self._place[pair] = len(self.once)
             self.once.append(pair)
-        elif pair in self._place:  # the last one takes its place
-            place = self._place.pop(pair)
-            last = self.once.pop()
-            if last != pair:
-                self.once[place] = last
-                self._place[last] = place
+        elif times == 1:  # the last one takes its place
+            self.once[self.once.index(pair)] = self.once[-1]
+            self.once.pop()
 
-    def columns(self, committed: int) -> dict[str, Any]:
+    def columns(self, committed: int) -> Columns:
         """The columns of the round log."""
         return {
             "n_reversed": self.n_reversed,
@@ -133,6 +134,11 @@ class RepeatCounts:
         return surely_above(self.n_flips, self.n_reversed, share, _FLIP_LEVEL)
 
 
+def pair_of(i: int, j: int) -> Pair:
+    """Two items, the lower number first."""
+    return (i, j) if i < j else (j, i)
+
+
 class Ledger:
     """The counts and beliefs of a run.
 
@@ -152,7 +158,8 @@ class Ledger:
         given_up: the pairs that are not asked any more, because there were too many invalid answers on them.
         committed: how many comparisons are committed.
         n_unique_pairs: how many different pairs are among them.
-        judges: the names of the judges of a panel that have answered.
+        probabilities: per committed comparison, the probability that the first is better; None where none was given.
+        judged_by: per committed comparison, who of a panel judged; None where a run has one judge.
         repeats: how the answers on pairs that were asked again agree.
         discount: the share of its worth that a pair loses once it has an answer; 0 when repeats are not discounted.
         top: how many texts at the top the run is for; None when it is for the whole order.
@@ -171,10 +178,9 @@ class Ledger:
         self.withdrawn = np.zeros(n, dtype=np.bool_)
         self.seen = np.zeros((n, n), dtype=np.uint8)
         self.closed = np.eye(n, dtype=np.bool_)
-        self.given_up: set[tuple[int, int]] = set()
+        self.given_up: set[Pair] = set()
         self.committed = 0
         self.n_unique_pairs = 0
-        self.judges: list[str] = []
         self.repeats = RepeatCounts()
         self.discount = 0.0
         self.top: int | None = None
@@ -182,11 +188,11 @@ class Ledger:
         self.is_linked = True
         self._last_first = np.zeros((n, n), dtype=np.bool_)  # [i, j]: i stood first when the two last met
         self._window: Ints = np.zeros((window, 2), dtype=np.int64)
-        self._resting: set[tuple[int, int]] = set()
-        self._invalid: Counter[tuple[int, int]] = Counter()
+        self._resting: set[Pair] = set()
+        self._invalid: Counter[Pair] = Counter()
         self._log: list[tuple[int, int, int]] = []
-        self._probabilities: list[float] = []
-        self._judged_by: list[int] = []
+        self.probabilities: list[float | None] = []
+        self.judged_by: list[str | None] = []
 
     degree: Ints
     first: Ints
@@ -204,21 +210,6 @@ class Ledger:
         return np.array(self._log, dtype=np.int32).reshape(-1, 3)
 
     @property
-    def probabilities(self) -> Floats:
-        """Per committed comparison, the probability that the first is better; NaN where none was given."""
-        return np.array(self._probabilities, dtype=np.float64)
-
-    @property
-    def judged_by(self) -> Ints:
-        """Per committed comparison, who judged, as a number of ``judges``; 0 where a run has one judge."""
-        return np.array(self._judged_by, dtype=np.int64)
-
-    @property
-    def has_probabilities(self) -> bool:
-        """Whether any committed comparison has a probability."""
-        return any(not np.isnan(probability) for probability in self._probabilities)
-
-    @property
     def min_degree(self) -> int:
         """The fewest comparisons of an item that is still asked about."""
         degrees = self.degree[~self.set_aside]
@@ -234,24 +225,21 @@ class Ledger:
         """Per item, recent comparisons and those being asked: what star caps go by."""
         return self.recent + self.open_degree
 
-    def order(self, i: int, j: int) -> tuple[int, int]:
+    def order(self, i: int, j: int) -> Pair:
         """Which of the two stands first (§7.6): the other than last time, else the one that stood second more often."""
         if self.seen[i, j]:
             return (j, i) if self._last_first[i, j] else (i, j)
         lead_i = self.first[i] - self.second[i] + self._open_lead[i]
         lead_j = self.first[j] - self.second[j] + self._open_lead[j]
         if lead_i == lead_j:
-            return min(i, j), max(i, j)
+            return pair_of(i, j)
         return (i, j) if lead_i < lead_j else (j, i)
 
-    def resting(self, left: Ints, right: Ints) -> Flags:
-        """Per item of the left and of the right, whether the two rest, and may be asked again."""
-        rests = np.zeros((self.n, self.n), dtype=np.bool_)
-        for i, j in self._resting:
-            rests[i, j] = rests[j, i] = True
-        return rests[np.ix_(left, right)]
+    def rests(self, i: int, j: int) -> bool:
+        """Whether two rest, and may be asked again."""
+        return pair_of(i, j) in self._resting
 
-    def reversible(self) -> list[tuple[int, int]]:
+    def reversible(self) -> list[Pair]:
         """The pairs that were asked once and may be asked now."""
         aside = self.set_aside
         return [pair for pair in self.repeats.once if not (self.closed[pair] or aside[pair[0]] or aside[pair[1]])]
@@ -263,25 +251,28 @@ class Ledger:
             return False
         unasked = np.triu(self.seen == 0, 1)
         unasked[self.set_aside] = unasked[:, self.set_aside] = False
-        return not any((int(i), int(j)) not in self.given_up for i, j in np.argwhere(unasked))
+        return {(i, j) for i, j in np.argwhere(unasked).tolist()} <= self.given_up
 
     def times(self, first: int, second: int) -> int:
         """How often two were asked before, in either order, with an answer and in vain."""
-        return int(self.seen[first, second]) + self._invalid[min(first, second), max(first, second)]
+        return int(self.seen[first, second]) + self._invalid[pair_of(first, second)]
 
     # What happens
 
     def open(self, a: int, b: int) -> None:
         """A pair is being asked: it and its items count as used."""
-        self.closed[a, b] = self.closed[b, a] = True
-        self._resting.discard((min(a, b), max(a, b)))
+        self._close(a, b)
+        self._resting.discard(pair_of(a, b))
         self.open_degree[[a, b]] += 1
         self._open_lead[a] += 1
         self._open_lead[b] -= 1
 
+    def _close(self, a: int, b: int, *, value: bool = True) -> None:
+        self.closed[a, b] = self.closed[b, a] = value
+
     def drop(self, a: int, b: int) -> None:
         """A pair is not being asked any more, and counts as if it had never been."""
-        self.closed[a, b] = self.closed[b, a] = False
+        self._close(a, b, value=False)
         self.open_degree[[a, b]] -= 1
         self._open_lead[a] -= 1
         self._open_lead[b] += 1
@@ -318,13 +309,11 @@ class Ledger:
         self._window[slot] = a, b
         self.recent[[a, b]] += 1
         self._log.append((a, b, TIE if y == 0.5 else int(y)))
-        self._probabilities.append(np.nan if probability is None else probability)
-        if judge is not None and judge not in self.judges:
-            self.judges.append(judge)
-        self._judged_by.append(0 if judge is None else self.judges.index(judge))
+        self.probabilities.append(probability)
+        self.judged_by.append(judge)
         self.committed += 1
 
-    def reject(self, a: int, b: int, *, is_error: bool, pair_limit: int, item_limit: int) -> list[int]:
+    def reject(self, a: int, b: int, config: AdaptiveConfig, *, is_error: bool) -> list[int]:
         """An answer that is none: the pair rests for the round, or is given up.
 
         An error (the judge could not be reached) makes the pair rest but counts against no text.
@@ -333,30 +322,32 @@ class Ledger:
             Items that are set aside from now on.
         """
         self.drop(a, b)
-        self.closed[a, b] = self.closed[b, a] = True
-        pair = (min(a, b), max(a, b))
+        self._close(a, b)
+        pair = pair_of(a, b)
         if is_error:
             self._resting.add(pair)
             return []
         self._invalid[pair] += 1
-        (self._resting if self._invalid[pair] < pair_limit else self.given_up).add(pair)
+        is_resting = self._invalid[pair] < config.max_invalid_per_pair
+        (self._resting if is_resting else self.given_up).add(pair)
         self._invalid_in_row[[a, b]] += 1
-        fallen = [item for item in pair if self._invalid_in_row[item] >= item_limit and not self.set_aside[item]]
+        limit = config.max_invalid_per_item
+        fallen = [item for item in pair if self._invalid_in_row[item] >= limit and not self.set_aside[item]]
         self.set_aside[fallen] = True
         return fallen
 
     def wake(self) -> None:
         """A new round: pairs that rested may be asked again."""
-        for i, j in self._resting:
-            self.closed[i, j] = self.closed[j, i] = False
+        for pair in self._resting:
+            self._close(*pair, value=False)
         self._resting.clear()
 
-    def forgive(self, *, pair_limit: int, item_limit: int) -> None:
+    def forgive(self, config: AdaptiveConfig) -> None:
         """Other limits on invalid answers: what is below them now may be asked about again, from the next round on."""
-        below = {pair for pair in self.given_up if self._invalid[pair] < pair_limit}
+        below = {pair for pair in self.given_up if self._invalid[pair] < config.max_invalid_per_pair}
         self.given_up -= below
         self._resting |= below
-        self.set_aside &= (self._invalid_in_row >= item_limit) | self.withdrawn
+        self.set_aside &= (self._invalid_in_row >= config.max_invalid_per_item) | self.withdrawn
 
     def withdraw(self, items: Sequence[int]) -> None:
         """Items are no longer asked about, whatever their answers were; these stay."""
@@ -405,13 +396,13 @@ class WarmStart:
         queue: the pairs still to be asked, in their order.
     """
 
-    def __init__(self, n_items: int, rng: np.random.Generator, *, is_chain: bool = True) -> None:
+    def __init__(self, n_items: int, rng: Rng, *, is_chain: bool = True) -> None:
         chain = rng.permutation(n_items).tolist()
         links = list(pairwise(chain))
         if not is_chain:
             links = links[::2] + (links[-1:] if n_items % 2 else [])
-        self.queue: list[tuple[int, int]] = links
-        self._links: list[tuple[int, int]] = list(self.queue)  # answered, open or waiting: what holds all together
+        self.queue: list[Pair] = links
+        self._links: list[Pair] = list(self.queue)  # answered, open or waiting: what holds all together
         self._is_chain = is_chain
         self._position: Ints = np.empty(n_items, dtype=np.int64)
         self._position[chain] = np.arange(n_items)
@@ -442,7 +433,7 @@ class WarmStart:
             self.queue.remove(link)
             self._replace(link, ledger)
 
-    def _replace(self, link: tuple[int, int], ledger: Ledger) -> None:
+    def _replace(self, link: Pair, ledger: Ledger) -> None:
         self._links.remove(link)
         if not self._is_chain:
             return  # what is known too little of will be chosen
@@ -456,12 +447,12 @@ class WarmStart:
             self.queue.append(other)
             self._links.append(other)
 
-    def _other(self, link: tuple[int, int], left: Ints, right: Ints, ledger: Ledger) -> tuple[int, int] | None:
+    def _other(self, link: Pair, left: Ints, right: Ints, ledger: Ledger) -> Pair | None:
         """The pair between the two parts that is nearest to the link; one that rests only when there is no other."""
         left, right = left[~ledger.set_aside[left]], right[~ledger.set_aside[right]]
         free = ~ledger.closed[np.ix_(left, right)]
         if not free.any():
-            free = ledger.resting(left, right)
+            free = np.array([[ledger.rests(i, j) for j in right.tolist()] for i in left.tolist()], dtype=np.bool_)
         if not free.any():
             return None
         apart = np.abs(self._position[left][:, None] - self._position[link[0]]) + np.abs(
@@ -481,7 +472,8 @@ class WarmStart:
         if not len(order):  # no one is left to tie them to but each other
             order = new[:1]
             new = new[1:]
-        shares = (np.arange(min(_LINKS, len(order))) + 0.5) / min(_LINKS, len(order))
+        n_links = min(_LINKS, len(order))
+        shares = (np.arange(n_links) + 0.5) / n_links
         for turn, item in enumerate(new.tolist()):
             # Each new item a little further along, so that not all are tied to the same few.
             at = ((shares * len(order)).astype(np.int64) + turn) % len(order)

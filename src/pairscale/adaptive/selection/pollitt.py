@@ -10,20 +10,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from pairscale.adaptive.config import SMALL
+from pairscale.adaptive.selectors import Attempt
 from pairscale.models.trueskill import BETA
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from pairscale.adaptive.config import AdaptiveConfig, RoundQuotas
+    from pairscale.adaptive.config import AdaptiveConfig
+    from pairscale.adaptive.logs import Columns, Row
     from pairscale.adaptive.refits import Belief
-    from pairscale.adaptive.selection.ledger import Flags, Ledger
+    from pairscale.adaptive.selection.ledger import Flags, Ledger, Pair, Rng
     from pairscale.core.arrays import Floats, Ints
 
 
@@ -52,10 +54,10 @@ class Round:
         overrides: star caps passed so far.
         selected: pairs chosen so far.
         is_stale: whether an answer, a refit, new items or settings came since it began.
-        plan: the quotas as they are logged.
+        plan: the quotas, with what else the round log says of them.
     """
 
-    def __init__(self, round_id: int, n_items: int, quota: dict[str, int], plan: RoundQuotas | None) -> None:
+    def __init__(self, round_id: int, n_items: int, quota: dict[str, int], plan: Mapping[str, int] | None) -> None:
         self.round_id = round_id
         self.stages = tuple(quota)
         self.quota = quota
@@ -109,14 +111,13 @@ class BoundarySlots:
     """
 
     def __init__(self) -> None:
-        self._earned = 0.0
-        self._taken = 0
+        self._left = 0.0  # earned and not taken
 
     def is_due(self, share: float) -> bool:
         """Whether the next local link has a slot."""
-        return self._earned + share - self._taken >= 1 - _LAST_DIGITS
+        return self._left + share >= 1 - _LAST_DIGITS
 
-    def count(self, fields: Mapping[str, Any], share: float, *, back: bool = False) -> None:
+    def count(self, fields: Row, share: float, *, back: bool = False) -> None:
         """Count a link by the columns of its step; with ``back``, as if it had not been asked.
 
         Args:
@@ -124,10 +125,10 @@ class BoundarySlots:
             share: The share of local links that is due.
             back: Whether the link has no valid answer, and so was not asked.
         """
-        mode, sign = fields.get("local_priority_mode"), -1 if back else 1
+        mode = fields.get("local_priority_mode")
         if mode in _KNOWN_ORDER:
-            self._earned += sign * share
-            self._taken += sign * (mode == "boundary")
+            change = share - (mode == "boundary")
+            self._left += -change if back else change
 
 
 # Ranks, strata and anchors
@@ -172,9 +173,7 @@ def anchor_items(order: Ints, config: AdaptiveConfig) -> Ints:
 # Candidates: without ever listing all pairs of many items
 
 
-def pairs_at_distance(
-    items: Ints, strata: Ints, low: int, high: int | None, cap: int, rng: np.random.Generator
-) -> tuple[Ints, Ints]:
+def pairs_at_distance(items: Ints, strata: Ints, low: int, high: int | None, cap: int, rng: Rng) -> tuple[Ints, Ints]:
     """Pairs of items whose strata are ``low`` to ``high`` apart.
 
     Args:
@@ -200,13 +199,13 @@ def pairs_at_distance(
     return np.repeat(items, counts), items[number + np.repeat(start - before, counts)]
 
 
-def pairs_across(left: Ints, right: Ints, cap: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+def pairs_across(left: Ints, right: Ints, cap: int, rng: Rng) -> tuple[Ints, Ints]:
     """Pairs of one from the left with one from the right, at most ``cap`` of them."""
     number = _drawn(len(left) * len(right), cap, rng)
     return left[number // max(len(right), 1)], right[number % max(len(right), 1)]
 
 
-def _drawn(total: int, cap: int, rng: np.random.Generator) -> Ints:
+def _drawn(total: int, cap: int, rng: Rng) -> Ints:
     """The numbers below ``total``, or ``cap`` of them, in ascending order; every set of them equally likely."""
     if total <= cap:
         return np.arange(total)
@@ -270,7 +269,7 @@ class RouteDraws:
     far: float
 
     @classmethod
-    def of(cls, rng: np.random.Generator) -> RouteDraws:
+    def of(cls, rng: Rng) -> RouteDraws:
         """Draw them."""
         return cls(*rng.random(3).tolist())
 
@@ -306,14 +305,16 @@ class Routing:
     lift_caps: bool = False
 
 
-class Attempt(NamedTuple):
-    """What came of one attempt: the two items, or None; and columns of the step log."""
+class Candidates(NamedTuple):
+    """Candidate pairs: their items, how far these are apart (:func:`distance`), and how often the two have met."""
 
-    pair: tuple[int, int] | None
-    fields: dict[str, Any]
+    i: Ints
+    j: Ints
+    t: Floats
+    seen: npt.NDArray[np.uint8]
 
 
-def run_attempt(scene: Scene, i: Ints, j: Ints, routing: Routing, rng: np.random.Generator) -> Attempt:
+def run_attempt(scene: Scene, i: Ints, j: Ints, routing: Routing, rng: Rng) -> Attempt:
     """Take candidates through the pipeline.
 
     Args:
@@ -324,7 +325,7 @@ def run_attempt(scene: Scene, i: Ints, j: Ints, routing: Routing, rng: np.random
         rng: of this attempt.
     """
     ledger, config = scene.ledger, scene.config
-    fields: dict[str, Any] = {
+    fields: Columns = {
         "n_candidates_generated": len(i),
         "explore_rate_used": routing.explore_rate,
         "local_priority_mode": routing.mode,
@@ -335,17 +336,16 @@ def run_attempt(scene: Scene, i: Ints, j: Ints, routing: Routing, rng: np.random
     i = i[free]
     j = j[free]
     fields["n_candidates_after_hard_filters"] = len(i)
-    t = distance(ledger, i, j)
-    seen = ledger.seen.take(i * ledger.n + j)
+    found = Candidates(i, j, distance(ledger, i, j), ledger.seen.take(i * ledger.n + j))
     capped = ledger.busy > config.cap_count(ledger.n)
     over = capped[i] | capped[j]
-    kept = _not_too_often(scene, t, seen, over, routing.max_obs)
+    kept = _not_too_often(scene, found, over, routing.max_obs)
     fields["n_candidates_after_duplicates"] = int(kept.sum())
     over &= kept
     refused = np.zeros_like(over)
     reason = None
     if over.any() and not routing.lift_caps:
-        passing, reason = _overrides(scene, i, j, t, over, routing)
+        passing, reason = _overrides(scene, found, over, routing)
         refused = over & ~passing
     fields["star_cap_rejects"] = int(refused.sum())
     fields["star_cap_reject_items"] = int(capped[np.union1d(i[refused], j[refused])].sum())
@@ -353,7 +353,8 @@ def run_attempt(scene: Scene, i: Ints, j: Ints, routing: Routing, rng: np.random
     fields["n_candidates_after_star_caps"] = fields["n_candidates_scored"] = len(left)
     if not len(left):
         return Attempt(None, fields)
-    place = _chosen(scene, i[left], j[left], t[left], seen[left], routing, rng, fields)
+    rest = Candidates(i[left], j[left], found.t[left], found.seen[left])
+    place = _chosen(scene, rest, routing, rng, fields)
     if place is None:
         return Attempt(None, fields)
     at = left[place]
@@ -370,36 +371,36 @@ def distance(ledger: Ledger, i: Ints, j: Ints) -> Floats:
     return apart
 
 
-def _utility(ledger: Ledger, t: Floats, seen: npt.NDArray[np.uint8]) -> Floats:
+def _utility(ledger: Ledger, found: Candidates) -> Floats:
     """The utility p (1 - p), and less for a pair with an answer where repeats are discounted."""
-    value: Floats = ndtr(t) * ndtr(-t)
+    value: Floats = ndtr(found.t) * ndtr(-found.t)
     if ledger.discount:
-        value *= np.where(seen > 0, 1 - ledger.discount, 1.0)
+        value *= np.where(found.seen > 0, 1 - ledger.discount, 1.0)
     return value
 
 
-def _not_too_often(scene: Scene, t: Floats, seen: npt.NDArray[np.uint8], over: Flags, max_obs: int) -> Flags:
+def _not_too_often(scene: Scene, found: Candidates, over: Flags, max_obs: int) -> Flags:
     """The duplicate policy (§5.3.2): a third answer only for a persistent near tie of high utility."""
     config = scene.config
-    kept: Flags = seen < max_obs
-    again = np.flatnonzero(kept & (seen >= 2))
+    kept: Flags = found.seen < max_obs
+    again = np.flatnonzero(kept & (found.seen >= 2))
     if len(again):
-        utility = _utility(scene.ledger, t, seen)
+        utility = _utility(scene.ledger, found)
         threshold = np.quantile(utility[~over], config.q) if not over.all() else np.inf
-        near = np.abs(ndtr(t[again]) - 0.5) <= config.dup_p_margin
+        near = np.abs(ndtr(found.t[again]) - 0.5) <= config.dup_p_margin
         kept[again] = near & (utility[again] >= threshold)
     return kept
 
 
-def _overrides(scene: Scene, i: Ints, j: Ints, t: Floats, over: Flags, routing: Routing) -> tuple[Flags, str | None]:
+def _overrides(scene: Scene, found: Candidates, over: Flags, routing: Routing) -> tuple[Flags, str | None]:
     """Which capped candidates pass nevertheless (§6.1.1), and, when none does, why."""
-    none = np.zeros(len(i), dtype=np.bool_)
+    none = np.zeros_like(over)
     if not (routing.may_override and scene.identified):
         return none, None
-    near = over & (np.abs(t) <= ndtri(0.5 + scene.config.p_star_override_margin))
+    near = over & (np.abs(found.t) <= ndtri(0.5 + scene.config.p_star_override_margin))
     degree = scene.ledger.degree
     calm = degree <= np.quantile(degree, 0.9)
-    passing: Flags = near & calm[i] & calm[j]
+    passing: Flags = near & calm[found.i] & calm[found.j]
     if not near.any():
         return none, None
     if not passing.any():
@@ -409,48 +410,41 @@ def _overrides(scene: Scene, i: Ints, j: Ints, t: Floats, over: Flags, routing: 
     return passing, None
 
 
-def _chosen(
-    scene: Scene,
-    i: Ints,
-    j: Ints,
-    t: Floats,
-    seen: npt.NDArray[np.uint8],
-    routing: Routing,
-    rng: np.random.Generator,
-    fields: dict[str, Any],
-) -> int | None:
+def _chosen(scene: Scene, found: Candidates, routing: Routing, rng: Rng, fields: Columns) -> int | None:
     """Coverage quota, exploring, or the greatest utility (§7.5)."""
     ledger, config, draws = scene.ledger, scene.config, routing.draws
-    score = _score(scene, i, j, t, seen)
+    score = _score(scene, found)
     if draws.covers(ledger, config):
         fields.update(is_explore_step=True, explore_reason="coverage_quota_override")
         rare = ledger.degree < 2
-        return _best(score, rare[i] | rare[j])
+        return _best(score, rare[found.i] | rare[found.j])
     if draws.explore < routing.explore_rate:
         mode = "nonlocal" if draws.far < config.explore_nonlocal_rate else "local"
         fields.update(is_explore_step=True, explore_reason="probabilistic", explore_mode=mode)
-        return _explored(scene, i, j, t, mode, rng)
+        return _explored(scene, found, mode, rng)
     fields["is_explore_step"] = False
     if routing.boundary:
         rank = scene.belief.rank if scene.belief is not None else scene.rank
         near = np.abs(rank - min(config.boundary_k, ledger.n - 1)) <= config.boundary_window
-        at = _best(score, near[i] & near[j])
+        at = _best(score, near[found.i] & near[found.j])
         if at is not None:
             fields["local_priority_mode"] = "boundary"
             return at
     return int(np.argmax(score))
 
 
-def _score(scene: Scene, i: Ints, j: Ints, t: Floats, seen: npt.NDArray[np.uint8]) -> Floats:
+def _score(scene: Scene, found: Candidates) -> Floats:
     """What the best pair has most of: utility with its penalty (§6.1.3), or a plain falling function of ``|t|``."""
     ledger, config = scene.ledger, scene.config
     if not ledger.discount and not config.degree_alpha:
-        return -np.abs(t)
-    utility = _utility(ledger, t, seen)
+        return -np.abs(found.t)
+    utility = _utility(ledger, found)
     if not config.degree_alpha:
         return utility
-    penalty = ((ledger.degree[i] + 1.0) * (ledger.degree[j] + 1.0)) ** config.degree_alpha
-    gated = (ledger.degree[i] >= 2) & (ledger.degree[j] >= 2)
+    degree_i = ledger.degree[found.i]
+    degree_j = ledger.degree[found.j]
+    penalty = ((degree_i + 1.0) * (degree_j + 1.0)) ** config.degree_alpha
+    gated = (degree_i >= 2) & (degree_j >= 2)
     score: Floats = utility / np.where(gated, np.minimum(penalty, config.degree_penalty_max), 1.0)
     return score
 
@@ -459,9 +453,11 @@ def _best(score: Floats, among: Flags) -> int | None:
     return int(np.argmax(np.where(among, score, -np.inf))) if among.any() else None
 
 
-def _explored(scene: Scene, i: Ints, j: Ints, t: Floats, mode: str, rng: np.random.Generator) -> int | None:
+def _explored(scene: Scene, found: Candidates, mode: str, rng: Rng) -> int | None:
     """An under-represented item with its nearest, or farthest, partner among the candidates (§7.5.2)."""
     ledger = scene.ledger
+    i = found.i
+    j = found.j
     few = np.flatnonzero((ledger.degree <= ledger.min_degree + 1) & ~ledger.set_aside)
     present = np.zeros(ledger.n, dtype=np.bool_)
     present[i] = present[j] = True
@@ -476,7 +472,7 @@ def _explored(scene: Scene, i: Ints, j: Ints, t: Floats, mode: str, rng: np.rand
         apart = np.abs(ledger.mu[partner] - ledger.mu[item])
     else:
         apart = -np.abs(scene.rank[partner] - scene.rank[item])
-    keys = (scene.by_id[partner], ledger.busy[partner], np.abs(t[mine]), apart)
+    keys = (scene.by_id[partner], ledger.busy[partner], np.abs(found.t[mine]), apart)
     return int(mine[np.lexsort(keys)[0]])
 
 
@@ -496,7 +492,7 @@ class _Ladder:
     scene: Scene
     round: Round
     stage: str
-    seeds: tuple[int, ...]
+    seeds: Pair
     draws: RouteDraws
 
     def attempt(self, fallback: str, *, repeats: bool) -> Attempt:
@@ -504,21 +500,17 @@ class _Ladder:
         items = self.scene.order[self._usable(repeats)[self.scene.order]]
         cap, all_pairs = self.scene.config.C_max, len(items) * (len(items) - 1) // 2
         outcome = self._tried(fallback, items, repeats, cap, rng)
-        last = self.stage == STAGES[-1] and fallback in _LAST and self.draws == EXPLOIT
-        if outcome.pair is None and last and all_pairs > cap:
+        if outcome.pair is not None or self.stage != STAGES[-1]:
+            return outcome
+        if fallback in _LAST and self.draws == EXPLOIT and all_pairs > cap:
             # A run does not end because a draw missed the few pairs that are left: here all are looked at.
             outcome = self._tried(fallback, items, repeats, all_pairs, rng)
-        if outcome.pair is None and fallback == FALLBACKS[-1] and self._is_about_to_starve():
+        found_none = outcome.pair is None and self.round.selected == 0
+        if found_none and fallback == FALLBACKS[-1] and self.scene.config.discount_repeats:
+            # Nothing in a whole round: the last pairs that were not asked may all be far apart, or of items that were
+            # asked about too often lately. They are taken rather than none.
             outcome = self._tried(fallback, items, repeats, all_pairs, rng, any_pair=True)
         return outcome
-
-    def _is_about_to_starve(self) -> bool:
-        """Whether nothing was found in a whole round of a run that discounts repeats.
-
-        The last pairs that were not asked may all be far apart, or of items that were asked about too often lately.
-        They are taken rather than none.
-        """
-        return self.stage == STAGES[-1] and self.round.selected == 0 and self.scene.config.discount_repeats
 
     def _tried(
         self,
@@ -526,20 +518,10 @@ class _Ladder:
         items: Ints,
         repeats: bool,
         cap: int,
-        rng: np.random.Generator,
+        rng: Rng,
         *,
         any_pair: bool = False,
     ) -> Attempt:
-        i, j = self._candidates(fallback, items, repeats, cap, rng, any_pair=any_pair)
-        fields: dict[str, Any] = {}
-        if self.stage == "long_link" and self.scene.identified:
-            i, j, fields = _still_open(self.scene, i, j)
-        outcome = run_attempt(self.scene, i, j, self._routing(fallback, lift_caps=any_pair), rng)
-        return Attempt(outcome.pair, outcome.fields | fields)
-
-    def _candidates(
-        self, fallback: str, items: Ints, repeats: bool, cap: int, rng: np.random.Generator, *, any_pair: bool
-    ) -> tuple[Ints, Ints]:
         scene, config = self.scene, self.scene.config
         is_anchor = scene.is_anchor[items]
         if any_pair:
@@ -551,11 +533,16 @@ class _Ladder:
                 items = items[~is_anchor]
             low, high = self._distances(fallback)
             i, j = pairs_at_distance(items, scene.stratum[items], low, high, cap, rng)
-        if not repeats:
-            return i, j
-        slots = (self.round.used[i] > 0).astype(np.int64) + (self.round.used[j] > 0)
-        fits = slots <= config.repeat_in_round_budget - self.round.repeats
-        return i[fits], j[fits]
+        if repeats:
+            slots = (self.round.used[i] > 0).astype(np.int64) + (self.round.used[j] > 0)
+            fits = slots <= config.repeat_in_round_budget - self.round.repeats
+            i = i[fits]
+            j = j[fits]
+        fields: Columns = {}
+        if self.stage == "long_link" and scene.identified:
+            i, j, fields = _still_open(scene, i, j)
+        outcome = run_attempt(scene, i, j, self._routing(fallback, lift_caps=any_pair), rng)
+        return Attempt(outcome.pair, outcome.fields | fields)
 
     def _usable(self, repeats: bool) -> Flags:
         """One use a round (§5.1.6); when the stage would starve, rarely seen items may have a second one."""
@@ -603,9 +590,7 @@ def _explore_rate(scene: Scene, fallback: str) -> float:
     return rate * (scene.config.explore_taper_mult if scene.identified else 1.0)
 
 
-def choose_in_stage(
-    scene: Scene, round_: Round, stage: str, seeds: tuple[int, ...]
-) -> tuple[tuple[int, int] | None, dict[str, Any]]:
+def choose_in_stage(scene: Scene, round_: Round, stage: str, seeds: Pair) -> Attempt:
     """The next pair of a stage, or None when it is starved; with the columns of the step log that tell how.
 
     Args:
@@ -628,10 +613,10 @@ def choose_in_stage(
         "starvation_reason": _reason(tried.fields) if tried.pair is None else None,
         "repeats_allowed": repeats,
     }
-    return tried.pair, fields
+    return Attempt(tried.pair, fields)
 
 
-def _rungs(scene: Scene, round_: Round, seeds: tuple[int, ...]) -> Iterator[tuple[RouteDraws, bool, str]]:
+def _rungs(scene: Scene, round_: Round, seeds: Pair) -> Iterator[tuple[RouteDraws, bool, str]]:
     """The attempts of a step: its route, whether second uses in the round are allowed, and the rung.
 
     The route is drawn once for the step (§7.5) and holds on every rung. When coverage or exploring finds no pair on any
@@ -647,7 +632,7 @@ def _rungs(scene: Scene, round_: Round, seeds: tuple[int, ...]) -> Iterator[tupl
                 yield route, repeats, fallback
 
 
-def _still_open(scene: Scene, i: Ints, j: Ints) -> tuple[Ints, Ints, dict[str, Any]]:
+def _still_open(scene: Scene, i: Ints, j: Ints) -> tuple[Ints, Ints, Columns]:
     """The posterior gate of long links (§5.1.2), by TrueSkill when there is no posterior."""
     config = scene.config
     if scene.belief is None:
@@ -660,14 +645,12 @@ def _still_open(scene: Scene, i: Ints, j: Ints) -> tuple[Ints, Ints, dict[str, A
     return i[is_open], j[is_open], {"long_gate_pass": passed, "long_gate_reason": reason if passed else decided}
 
 
-def _reason(fields: dict[str, Any]) -> str:
+def _reason(fields: Columns) -> str:
     """Where in the pipeline the last candidate was lost."""
-    for name, reason in (
-        ("n_candidates_generated", "no_candidates"),
-        ("n_candidates_after_hard_filters", "hard_filters"),
-        ("n_candidates_after_duplicates", "duplicates"),
-        ("n_candidates_after_star_caps", "star_caps"),
-    ):
-        if not fields[name]:
-            return reason
-    return "routing"
+    reasons = {
+        "n_candidates_generated": "no_candidates",
+        "n_candidates_after_hard_filters": "hard_filters",
+        "n_candidates_after_duplicates": "duplicates",
+        "n_candidates_after_star_caps": "star_caps",
+    }
+    return next((reason for name, reason in reasons.items() if not fields[name]), "routing")
