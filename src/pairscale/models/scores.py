@@ -9,8 +9,6 @@ import polars as pl
 
 from pairscale.core.arrays import Floats
 
-__all__ = ["SCORES", "win_scores", "with_scores"]
-
 SCORES = ("score", "score_lower", "score_upper")
 """The columns of readable scores."""
 
@@ -61,4 +59,4 @@ def _shares(theta: Floats, variance: Floats, others: Floats, their_variance: Flo
         wins = 0.5 + 0.5 * np.tanh((theta[rows, None] - others) / (2 * widened))  # logistic
         own = wins[np.arange(len(wins)), np.arange(n)[rows]]
         total[rows] = wins.sum(axis=1) - own
-    return np.asarray(100 * total / max(n - 1, 1))
+    return 100 * total / max(n - 1, 1)

@@ -24,8 +24,6 @@ from pairscale.models.reliability import outlying
 from pairscale.models.rows import BayesTies, read_rows
 from pairscale.pairing.table import generator
 
-__all__ = ["BayesFit", "fit_bayes_btl_mcmc", "gathered", "weak_words"]
-
 _MANY_ITEMS = 10
 _WIDER = 1.5  # from here on the spread of the scores says something about that of the prior
 
