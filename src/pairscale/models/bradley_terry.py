@@ -158,6 +158,7 @@ class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks", "w
         repeat_agreement: how far repeats of a pair agree, and how they were counted; None when each counted as new
             evidence.
         comparisons: the comparisons that it was made of.
+        outcomes: the same, those that could be used.
         options: the options that it was made with.
     """
 
@@ -175,6 +176,7 @@ class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks", "w
     prior_sd: float | None
     repeat_agreement: RepeatAgreement | None
     comparisons: pl.DataFrame
+    outcomes: Outcomes
     options: Mapping[str, Any]
 
     def __repr__(self) -> str:
@@ -349,6 +351,7 @@ def fit_bt_model(
         prior_sd=method.prior_sd if method.name == "map" and method.prior_sd != "learned" else None,
         repeat_agreement=agreement,
         comparisons=results.table,
+        outcomes=outcomes,
         options=options,
     )
 

@@ -282,40 +282,33 @@ def count_pairs(
     """
     size = len(outcomes.ids)
     counted = _counted_cells(_cells(outcomes, ordered), outcomes)
-    digest = hashlib.sha256(counted["cell"].to_numpy().tobytes())
-    digest.update(counted["times"].to_numpy().tobytes())
+    digest = hashlib.sha256(counted["cell"].tobytes())
+    digest.update(counted["times"].tobytes())
     if outcomes.weight is not None:
-        digest.update(counted["weight"].to_numpy().tobytes())
-    pair = pl.col("cell") // 3
-    first = pair // size
-    counted = counted.with_columns(pair=pair, code=pl.col("cell") - 3 * pair, first=first, second=pair - size * first)
-    apart = counted["first"] != counted["second"]
+        digest.update(counted["weight"].tobytes())
+    counted["pair"], counted["code"] = np.divmod(counted["cell"], 3)
+    counted["first"], counted["second"] = np.divmod(counted["pair"], size)
     self_pairs = np.zeros(size)
-    if not apart.all():
+    with_itself = counted["first"] == counted["second"]
+    if with_itself.any():
         if with_self:
-            own = counted.filter(~apart)
-            self_pairs = _sums(own["first"].to_numpy(), (own["weight"] * own["times"]).to_numpy(), size)
-        counted = counted.filter(apart)
-    is_new = np.diff(counted["pair"].to_numpy(), prepend=-1) != 0
-    cluster = None
+            own = (counted["weight"] * counted["times"])[with_itself]
+            self_pairs = _sums(counted["first"][with_itself], own, size)
+        counted = {name: values[~with_itself] for name, values in counted.items()}
+    is_new = np.diff(counted["pair"], prepend=-1) != 0
+    cluster = counted.get("cluster")
     n_clusters = 0
-    if "cluster" in counted.columns:
-        present, cluster = np.unique(counted["cluster"].to_numpy(), return_inverse=True)
+    if cluster is not None:
+        present, cluster = np.unique(cluster, return_inverse=True)
         n_clusters = len(present)
-    units = Units(
-        pair=np.cumsum(is_new) - 1,
-        result=counted["code"].to_numpy() / 2,
-        weight=counted["weight"].to_numpy(),
-        times=counted["times"].to_numpy(),
-        cluster=cluster,
-        n_clusters=n_clusters,
-    )
-    first = counted["first"].to_numpy()[is_new]
+    number = np.cumsum(is_new) - 1
+    units = Units(number, counted["code"] / 2, counted["weight"], counted["times"], cluster, n_clusters)
+    first = counted["first"][is_new]
     nothing = np.zeros(len(first))
     empty = Counts(
         ids=outcomes.ids,
         first=first,
-        second=counted["second"].to_numpy()[is_new],
+        second=counted["second"][is_new],
         self_pairs=self_pairs,
         digest=fingerprint([outcomes.ids, digest.hexdigest()]),
         times=nothing,
@@ -346,11 +339,11 @@ def _cells(outcomes: Outcomes, ordered: bool) -> Ints:
     return cell
 
 
-def _counted_cells(cell: Ints, outcomes: Outcomes) -> pl.DataFrame:
+def _counted_cells(cell: Ints, outcomes: Outcomes) -> dict[str, Any]:
     """The different cells with their cluster and weight, in order, and how often each occurs."""
     if outcomes.times is None and outcomes.weight is None and outcomes.cluster is None:
         cells, times = np.unique(cell, return_counts=True)
-        return pl.DataFrame({"cell": cells, "weight": np.ones(len(cells)), "times": times})
+        return {"cell": cells, "weight": np.ones(len(cells)), "times": times}
     n = len(cell)
     columns = {
         "cell": cell,
@@ -361,7 +354,8 @@ def _counted_cells(cell: Ints, outcomes: Outcomes) -> pl.DataFrame:
     if outcomes.cluster is not None:
         columns["cluster"] = outcomes.cluster
         keys.insert(1, "cluster")
-    return pl.DataFrame(columns).group_by(keys).agg(pl.col("times").sum()).sort(keys)
+    counted = pl.DataFrame(columns).group_by(keys).agg(pl.col("times").sum()).sort(keys)
+    return {name: counted[name].to_numpy() for name in columns}
 
 
 def _sums(numbers: Ints, values: Floats | Ints | None, size: int) -> Floats:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+import numpy as np
 import polars as pl
 import polars.selectors as cs
 
@@ -18,9 +19,9 @@ from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, checked, require_choice
 from pairscale.core.results import Results
-from pairscale.core.tables import TIMES, as_text, is_blank, times_of
+from pairscale.core.tables import TIMES, as_text, is_blank
 from pairscale.models.bayes.settings import Answer, Judges
-from pairscale.models.data import order_is_known, outcome_figures
+from pairscale.models.data import order_is_known
 from pairscale.models.rows import PROBABILITY, read_rows
 from pairscale.store.reading import read_comparisons
 
@@ -196,24 +197,23 @@ def fit(
     )  # fmt: skip
     if position or not order_is_known(comparisons.table):
         return fitted
-    return replace(fitted, notices=(*fitted.notices, *_say_order_effect(comparisons.table, fitted)))
+    return replace(fitted, notices=(*fitted.notices, *_say_order_effect(fitted)))
 
 
-def _say_order_effect(table: pl.DataFrame, fitted: BTFit) -> list[str]:
+def _say_order_effect(fitted: BTFit) -> list[str]:
     """That the text shown first wins surely more, or less, often than the scores explain."""
-    place = pl.Enum(fitted.theta["ID"])
-    sides = [pl.col(name).cast(place, strict=False).to_physical() for name in ("ID1", "ID2")]
-    won = outcome_figures(table).alias("won")
-    decided = table.select(*sides, won, cs.by_name(TIMES, require_all=False)).drop_nulls()
-    decided = decided.filter(pl.col("ID1") != pl.col("ID2"))
-    theta = fitted.theta["theta"]
-    expected = 1 / (1 + (theta.gather(decided["ID2"]) - theta.gather(decided["ID1"])).exp())
-    times = times_of(decided)
-    weight = pl.repeat(1, decided.height, eager=True) if times is None else times
-    surplus = float((weight * (decided["won"] - expected)).sum())
-    if surplus**2 <= _SURE**2 * float((weight * expected * (1 - expected)).sum()):
+    outcomes = fitted.outcomes
+    everyone = pl.DataFrame({"ID": outcomes.ids}).join(fitted.theta, on="ID", how="left", maintain_order="left")
+    theta = everyone["theta"].to_numpy()
+    gap = theta[outcomes.first] - theta[outcomes.second]
+    weight = np.isfinite(gap) & (outcomes.first != outcomes.second) & (outcomes.result != 0.5)
+    expected = 1 / (1 + np.exp(-np.where(weight, gap, 0.0)))
+    if outcomes.times is not None:
+        weight = weight * outcomes.times
+    surplus = weight @ (outcomes.result - expected)
+    if surplus**2 <= _SURE**2 * (weight @ (expected * (1 - expected))):
         return []
-    share = float((weight * decided["won"]).sum()) / float(weight.sum())
+    share = weight @ outcomes.result / weight.sum()
     side = "more" if surplus > 0 else "less"
     return [
         notice(

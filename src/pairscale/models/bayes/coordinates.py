@@ -142,7 +142,7 @@ class Coordinates:
             x[:n] += self.drift @ moved
         log_t = _ONE
         if "t" in row:
-            log_t, slope_t = self._wide(x)
+            log_t, slope_t = _widening(self.kappa["t"], x[row["t"]] - self.center[row["t"]])
             of_t = np.exp(log_t)
             x[:n] *= of_t
         return _Placed(x, deviation, ys, softs, moved_noise, of_noise, log_t, slope_t, of_t)
@@ -152,11 +152,6 @@ class Coordinates:
         if self.posterior.noise is None:
             return np.zeros((0, x.shape[1]))
         return np.asarray(self.posterior.link(x)[0] - self._noise0)[None]
-
-    def _wide(self, x: Floats) -> tuple[Floats, Floats]:
-        """How much wider all abilities are than at the center because of t: its logarithm, and the slope of that."""
-        at = self.posterior.row["t"]
-        return _widening(self.kappa["t"], x[at] - self.center[at])
 
     def _to_y(self, name: str, u: Floats) -> Floats:
         log = u - np.log(self.knee[name])
@@ -181,7 +176,7 @@ class Coordinates:
             z[linear] = np.linalg.solve(self.root, own)
             moved = np.concatenate([own, moved])
         if "t" in row:
-            z[:n] /= np.exp(self._wide(x)[0])
+            z[:n] /= np.exp(_widening(self.kappa["t"], x[row["t"]] - self.center[row["t"]])[0])
         z[:n] -= self.center[:n]
         z[:n] -= self.drift @ moved
         z[:n] /= scale
@@ -282,25 +277,19 @@ class Coordinates:
     def learn(self, x: Floats) -> tuple[Floats, Learned]:
         """A center (one column) and the shape, from draws (parameters, draws): the mode is far from most of eps."""
         posterior = self.posterior
-        n = self.posterior.n
-        row = self.posterior.row
-        noise = self.posterior.noise
+        n = posterior.n
+        row = posterior.row
+        noise = posterior.noise
         mean = x.mean(axis=1, keepdims=True)
         moved = self._moved(x)
         moved -= moved.mean(axis=1, keepdims=True)
-
-        def slopes(values: Floats, on: Floats) -> Floats:
-            if not len(on):
-                return np.zeros((*values.shape[:-1], 0))
-            return np.asarray(np.linalg.lstsq(on.T, values.T, rcond=None)[0].T)
-
         theta = x[:n].copy()
         spread = {}
         kappa = {}
         knee = {}
         linear = posterior.linear
         own = x[linear] - mean[linear]
-        of_linear = slopes(own, moved)
+        of_linear = _slopes(own, moved)
         own -= of_linear @ moved
         for name, values in zip(posterior.linear_names, own, strict=True):
             spread[name] = max(values.std(), 1e-6)
@@ -312,22 +301,27 @@ class Coordinates:
         if "t" in row:
             t = x[row["t"]] - mean[row["t"]]
             both = np.concatenate([t[None], moved])
-            kappa["t"] = slopes(_log_size(theta), both)[0]
+            kappa["t"] = _slopes(_log_size(theta), both)[0]
             theta /= np.exp(_widening(kappa["t"], t)[0])
         theta -= self.drift[:, : len(linear)] @ own
         center = theta.mean(axis=1, keepdims=True)
         theta -= center
         scale = self.spread[:n, None]
-        mix = _mixed(self.basis / scale, slopes(theta, moved) / scale)
+        mix = _mixed(self.basis / scale, _slopes(theta, moved) / scale)
         theta -= self.basis @ mix @ moved
         theta /= posterior.curvature(mean).diagonal[:, None] ** -0.5
         widen = np.clip(np.einsum("nd,nd->n", theta, theta) / theta.shape[1], 0.1, 100) ** 0.25
         if noise is not None:
-            kappa[noise] = slopes(_log_size(theta), moved)[0]
+            kappa[noise] = _slopes(_log_size(theta), moved)[0]
         mode = posterior.conditional_mode(mean)
         mean[:n] = center
         offset = (mean - mode)[:, 0]  # zero for noise and t, where the mode is taken
         return mode, Learned(spread, kappa, mix, of_linear, offset, widen, knee)
+
+
+def _slopes(values: Floats, on: Floats) -> Floats:
+    """How rows move with other rows, by least squares."""
+    return np.asarray(np.linalg.lstsq(on.T, values.T, rcond=None)[0].T)
 
 
 def _mixed(basis: Floats, follow: Floats) -> Floats:
@@ -354,7 +348,12 @@ def _log_size(theta: Floats) -> Floats:
 
 
 def _widening(kappa: float, t: Floats) -> tuple[Floats, Floats]:
-    """The logarithm of ``c_t`` and its slope in t, so far from the center, where the slope is kappa."""
+    """The logarithm of ``c_t``, how much wider all abilities are than at the center, and its slope in t.
+
+    Args:
+        kappa: the slope at the center.
+        t: how far t is from the center.
+    """
     if kappa >= 1:
         return kappa * t, np.full_like(t, kappa)
     share = max(kappa, 1e-3)

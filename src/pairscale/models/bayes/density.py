@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 
 from pairscale.core.arrays import Floats, Ints
-from pairscale.models.bayes.model import SLOPE_SD, Cells, JudgeParameters, Probabilities, likelihood_of
+from pairscale.models.bayes.model import SLOPE_SD, Cells, JudgeParameters, Probabilities, Winners
 from pairscale.models.bayes.precision import Precision
 
 _BLOCK = 1024
@@ -65,7 +65,7 @@ class Density:
         self.cells = cells
         self.model = model
         self.n = cells.n_items
-        self.likelihood = likelihood_of(cells, model)
+        self.likelihood = Probabilities(cells) if model.probabilities else Winners(model)
         self.noise = self.likelihood.noise
         self.row = {name: self.n + at for at, name in enumerate(model.names)}
         self.size = self.n + len(self.row)

@@ -221,14 +221,12 @@ def fit_btl(
     draws = {name: sample.draws[:, :, at].ravel() for name, at in density.row.items()}
     theta = sample.theta.reshape(-1, len(names))
     how = {"warm": begun.warm, "coordinates": "learned" if begun.learned else "unlearned", **asdict(settings)}
-    fit = _fit(evidence, theta, draws, settings.chains, sample.diagnostics, "lock-step HMC", how, seed)
     taught = begun.coordinates.learn(sample.draws[::2].reshape(-1, density.size).T)
-    return replace(
-        fit,
-        notices=(*fit.notices, *map(notice, begun.fallbacks)),
-        n_gradients=begun.sampler.gradients,
-        _warm=Warm(names, evidence.model, sample.draws[-1].T, *taught, begun.sampler.step),
-    )
+    later = Warm(names, evidence.model, sample.draws[-1].T, *taught, begun.sampler.step)
+    return _fit(
+        evidence, theta, draws, settings.chains, sample.diagnostics, "lock-step HMC", how, seed,
+        warnings=begun.fallbacks, n_gradients=begun.sampler.gradients, _warm=later,
+    )  # fmt: skip
 
 
 fit_btl_laplace = partial(fit_btl, approximate=True)
@@ -312,7 +310,7 @@ def _mean_position(evidence: FitEvidence, draws: Mapping[str, Floats]) -> Floats
 
 def _fit(
     evidence: FitEvidence, theta: Floats, draws: Mapping[str, Floats], chains: int, diagnostics: Diagnostics,
-    method: str, how: Mapping[str, Any], seed: int | None,
+    method: str, how: Mapping[str, Any], seed: int | None, *, warnings: Sequence[str] = (), **more: Any,
 ) -> BTLFit:  # fmt: skip
     """The result, from draws of the scores and of the judge's parameters."""
     posterior = Posterior(
@@ -348,13 +346,14 @@ def _fit(
         n_unique_pairs=len(np.unique(replace(answers, judge=None).pair)),
         prior_sd=np.exp(draws["t"]) if "t" in draws else None,
         repeat_agreement=evidence.agreement,
-        notices=tuple(notice(text) for text in _warnings(evidence)),
+        notices=tuple(notice(text) for text in (*_warnings(evidence), *warnings)),
         provenance=Provenance(method, evidence.settings | dict(how), seed, {"comparisons": _digest(cells)}),
         engine=engine,
         evidence=evidence,
         error=np.exp(draws["s"]) if "s" in draws else None,
         judges=judges,
         slopes=slopes,
+        **more,
     )
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import polars as pl
@@ -294,12 +294,10 @@ class Probabilities:
     noise = "s"
 
     def __init__(self, cells: Cells) -> None:
-        assert cells.z is not None  # noqa: S101
-        assert cells.kind is not None  # noqa: S101
-        self.z = cells.z
-        self.kind = cells.kind
+        self.z = cast("Floats", cells.z)
+        self.kind = cast("Ints", cells.kind)
         # Half of the variance of the answers is the scores', half the error's.
-        size = math.log(max(np.sqrt(np.mean(cells.z**2)), 0.3) / 2)
+        size = math.log(max(np.sqrt(np.mean(self.z**2)), 0.3) / 2)
         self.start = {"t": size, "s": size}
 
     def link(self, s: Any) -> tuple[Any, Any]:
@@ -344,14 +342,6 @@ class Probabilities:
         del value
         log, slope = _log_normal("s", s)
         return log, in_noise + slope
-
-
-Likelihood: TypeAlias = Winners | Probabilities
-
-
-def likelihood_of(cells: Cells, model: JudgeParameters) -> Likelihood:
-    """That of the answers."""
-    return Probabilities(cells) if model.probabilities else Winners(model)
 
 
 def _log_normal(name: str, at: Any) -> tuple[Any, Any]:

@@ -326,7 +326,7 @@ def _from_density(
     nodes = (ends[0], center, ends[1])
     at = np.array([-_OUT, 0.0, _OUT])
     values = np.array([node.evidence for node in nodes]) - center.evidence
-    slopes = np.array([(node.slope @ axis) for node in nodes])
+    slopes = np.array([node.slope @ axis for node in nodes])
     inside = np.clip(_FINE, -_OUT, _OUT)
     left = np.where(inside < 0, 0, 1)  # the cubic Hermite polynomial of each half
     right = left + 1

@@ -131,9 +131,11 @@ def fit_bayes_btl_mcmc(
         rows = rows[generator(base).permutation(rows.height)]
     fits: list[BTLFit] = []
     for size in sizes:
-        given: dict[str, Any] = {"prior_sd": prior_sd, "repeats": repeats, "progress": progress}
-        warm = fits[-1] if fits else None
-        fits.append(fit_btl(rows[:size], names, model_variant, settings, base, warm=warm, **given))
+        fit = fit_btl(
+            rows[:size], names, model_variant, settings, base,
+            prior_sd=prior_sd, warm=fits[-1] if fits else None, repeats=repeats, progress=progress,
+        )  # fmt: skip
+        fits.append(fit)
     return gathered(fits, notices)
 
 
