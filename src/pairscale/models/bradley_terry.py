@@ -292,9 +292,8 @@ def fit_bt_model(
             "estimate; leave out `position=`"
         )
     method = _engine(engine, eps, prior_sd, position)
-    require_choice(ties, "ties", get_args(Ties))
-    require_choice(unconnected, "unconnected", get_args(Unconnected))
-    require_choice(chosen, "chosen", get_args(Chosen))
+    for name, choices in (("ties", Ties), ("unconnected", Unconnected), ("chosen", Chosen)):
+        require_choice(options[name], name, get_args(choices))
     options["level"] = require_level(level)
     options["bootstrap"] = require_int(bootstrap, "bootstrap", least=2 if bootstrap else 0)
     options["n_jobs"] = require_jobs(n_jobs)

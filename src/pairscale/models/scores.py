@@ -33,10 +33,11 @@ def win_scores(mean: Floats, sd: Floats, lower: Floats, upper: Floats) -> tuple[
         The scores from 0 to 100, the lower ends of their intervals, and the upper ends.
     """
     variance = np.square(sd)
-    scores = [_shares(mean, variance, mean, variance)]
-    scores += [_shares(end, np.zeros(len(mean)), mean, variance) for end in (lower, upper)]
-    middle, low, high = scores
-    return middle, np.minimum(low, middle), np.maximum(high, middle)
+    none = np.zeros(len(mean))
+    middle = _shares(mean, variance, mean, variance)
+    low = np.minimum(_shares(lower, none, mean, variance), middle)
+    high = np.maximum(_shares(upper, none, mean, variance), middle)
+    return middle, low, high
 
 
 def with_scores(items: pl.DataFrame) -> pl.DataFrame:

@@ -48,9 +48,17 @@ FIGURES = ("reliability_claimed", "reliability_true", "spearman_eap")
 MOST_PER_ITEM = 100
 """A run without a limit of its own ends after so many comparisons per item."""
 
-_TRUTH, _LUCK, _ARRIVAL = 1, 2, 3  # what a stream of random numbers is for
-_DF, _CUT = 4, 5.0  # degrees of freedom of a logit's error, and where logits are cut
-_SD_MIDDLE, _SD_SPREAD, _SD_LOW, _SD_HIGH = 1.5, 0.75, 0.3, 6.0
+# What a stream of random numbers is for.
+_TRUTH = 1
+_LUCK = 2
+_ARRIVAL = 3
+_DF = 4  # degrees of freedom of a logit's error
+_CUT = 5.0  # where logits are cut
+# The width of the abilities: its log-normal prior, and its bounds.
+_SD_MIDDLE = 1.5
+_SD_SPREAD = 0.75
+_SD_LOW = 0.3
+_SD_HIGH = 6.0
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
