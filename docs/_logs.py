@@ -13,7 +13,7 @@ import polars as pl
 
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.adaptive.logs import STEP_LOG, STEP_LOG_MEANING
-from pairscale.models.bayes.logs import ITEM_LOG, ITEM_LOG_MEANING, ROUND_LOG, ROUND_LOG_MEANING
+from pairscale.models.bayes.logs import ITEM_LOG, MEANINGS, ROUND_LOG
 
 FOLDER = Path(__file__).parent
 
@@ -89,8 +89,8 @@ formulas](../adaptive.md#defaults-by-size):
 def pages() -> dict[str, str]:
     """The pages by their file names."""
     logs = _LOGS.format(
-        item_log=_columns(ITEM_LOG, ITEM_LOG_MEANING),
-        round_log=_columns(ROUND_LOG, ROUND_LOG_MEANING),
+        item_log=_columns(ITEM_LOG, MEANINGS),
+        round_log=_columns(ROUND_LOG, MEANINGS),
         step_log=_columns(STEP_LOG, STEP_LOG_MEANING),
     )
     settings = _SETTINGS_PAGE.format(

@@ -291,7 +291,7 @@ def test_data_that_cannot_be_used(data: object, error: type[Exception], message:
     ("options", "error", "message"),
     [
         ({"engine": "BradleyTerry2"}, UnknownNameError, "there is no engine 'BradleyTerry2'; there are 'auto', 'sirt'"),
-        ({"ids": ["a", "d"]}, InputError, "the results have 2 ids that are not in ids: 'b', 'c'"),
+        ({"ids": ["a", "d"]}, InputError, "ids must be unique, and name every item of the results; missing: 'b', 'c'"),
         ({"ids": ["a", "b", "c", None]}, InputError, "ids: column 'ID' is empty in row 4"),
         ({"eps": 0.0}, InputError, "eps must be a number above 0 and at most 0.5, not 0.0"),
         ({"eps": math.nan}, InputError, "eps must be a number above 0 and at most 0.5, not nan"),

@@ -43,7 +43,7 @@ def test_each_condition(change: dict[str, float], failed: str | None) -> None:
 def test_the_worst_parameter_counts() -> None:
     theta, eps = draws(6), draws(1)
     theta[:, 0, 3] += 1
-    found = diagnose([theta, eps], 0, 6)
+    found = diagnose([theta, eps], 0, near_stop=False, gate=DiagnosticsGate.for_items(6))
     assert (found.max_rhat, found.min_ess_bulk) == tuple(figures[3] for figures in rhat_and_ess(theta))
     assert not found.diagnostics_rhat_pass
 
@@ -51,7 +51,7 @@ def test_the_worst_parameter_counts() -> None:
 def test_a_parameter_that_never_moved_does_not_pass() -> None:
     stuck = draws()
     stuck[:, :, 2] = 0
-    found = diagnose([stuck], 0, 5)
+    found = diagnose([stuck], 0, near_stop=False, gate=DiagnosticsGate.for_items(5))
     assert math.isnan(found.max_rhat)
     assert math.isnan(found.min_ess_bulk)
     assert not found.diagnostics_pass

@@ -140,7 +140,7 @@ def test_a_prior_that_is_too_narrow_is_said():
         ({"prior_sd": "learned"}, "prior_sd belongs to model='bayes' and to engine='map', not to engine='auto'"),
         ({"model": "bayes", "engine": "map"}, "engine must be 'auto', 'sampler' or 'laplace', not 'map'"),
         ({"model": "bayes", "ties": "davidson"}, "ties='davidson' belongs to model='bt'"),
-        ({"repeats": 2}, "repeats must be a number from 0 to 1, not 2"),
+        ({"repeats": 2}, "repeats must be a number from 0 to 1, or 'independent' or 'learned', not 2"),
     ],
 )
 def test_options_that_do_not_belong_are_refused(table, given, message):

@@ -153,6 +153,6 @@ def test_item_log_columns() -> None:
 def test_reliability_of_the_r_package() -> None:
     golden = json.loads((GOLDEN / "reliability_EAP.json").read_text())
     theta = np.array(golden["input"]["draws"])
-    none = [0] * theta.shape[1]
+    none = np.zeros(theta.shape[1], dtype=int)
     found = round_figures(Posterior(tuple(f"i{at}" for at in range(theta.shape[1])), theta), none, none, none)
     assert found["reliability_EAP"] == pytest.approx(golden["output"], rel=1e-12)

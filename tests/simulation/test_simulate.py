@@ -263,7 +263,7 @@ def test_runs_that_did_not_get_there_count_as_needing_more(needed, ends, compari
         )
         for end in (*needed, *ends)
     ]  # fmt: skip
-    plan = _plan(10, 0.9, runs, 0.5, None, 1)
+    plan = _plan(10, runs, 0.5, None, 1, reliability=0.9, notices=())
     assert (plan.comparisons, plan.half, plan.at_least) == (comparisons, half, at_least)
     assert words in str(plan)
     assert plan.n_reached == len(needed)

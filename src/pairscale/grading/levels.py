@@ -9,9 +9,8 @@ import numpy as np
 
 from pairscale.core.arrays import Floats, Ints
 
-__all__ = ["Levels", "Placed", "cut_at_marks", "cut_at_quotas", "cut_at_texts", "placed"]
-
 _BEYOND = 1e6  # logits or marks: above and below all texts
+_SEED = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,11 +35,13 @@ class Placed:
     """The level of each text.
 
     Attributes:
+        levels: what was cut, and where.
         level: the place of its level, 0 for the best.
         probability: of each level; (texts, levels).
         consistency: how probable it is that another run of the same length gives the text the same level.
     """
 
+    levels: Levels
     level: Ints
     probability: Floats
     consistency: float
@@ -48,7 +49,7 @@ class Placed:
     @property
     def misgrade(self) -> Floats:
         """How probable it is that the level is wrong."""
-        return np.asarray(1 - self.probability[np.arange(len(self.level)), self.level])
+        return 1 - self.probability[np.arange(len(self.level)), self.level]
 
     @property
     def expected_distance(self) -> Floats:
@@ -77,23 +78,23 @@ def cut_at_texts(names: Sequence[str], texts: Sequence[int], theta: Floats) -> L
     return Levels(names, theta, theta[:, chosen], theta.mean(axis=0)[chosen])
 
 
-def placed(levels: Levels, seed: int = 1) -> Placed:
+def placed(levels: Levels) -> Placed:
     """The level of each text by its estimate, and its probability of each level."""
     estimates = levels.values.mean(axis=0)
     level = _numbers(estimates[None, :], levels.points[None, :])[0]
     drawn = _numbers(levels.values, levels.cuts)
     probability = np.stack([(drawn == number).mean(axis=0) for number in range(len(levels.names))], axis=1)
     # Another run has errors of its own about the same truth.
-    other = np.random.default_rng(seed).permutation(len(levels.values))
+    other = np.random.default_rng(_SEED).permutation(len(levels.values))
     values = levels.values + levels.values[other] - estimates
     cuts = levels.cuts + levels.cuts[other] - levels.cuts.mean(axis=0)
-    return Placed(level, probability, float((_numbers(values, cuts) == level).mean()))
+    return Placed(levels, level, probability, float((_numbers(values, cuts) == level).mean()))
 
 
 def _between(falling: Floats, sizes: Ints) -> Floats:
     """Midway between the last text of a level and the first below it; beyond all texts where a side has none."""
     padded = np.pad(falling, ((0, 0), (1, 1)), constant_values=((0, 0), (_BEYOND, -_BEYOND)))
-    return np.asarray((padded[:, sizes] + padded[:, sizes + 1]) / 2)
+    return (padded[:, sizes] + padded[:, sizes + 1]) / 2
 
 
 def _numbers(values: Floats, cuts: Floats) -> Ints:

@@ -24,9 +24,7 @@ from scipy.linalg import eigh
 from scipy.special import log_ndtr, logsumexp, ndtri, ndtri_exp
 
 from pairscale.core.arrays import Floats, Ints
-from pairscale.validity.scale import JudgeScale
-
-__all__ = ["FEWEST_FOR_CURVE", "FEWEST_FOR_DRIFT", "KnownMarks", "MarkScale", "drift_threshold", "mark_scale"]
+from pairscale.validity.scale import JudgeScale, covariances
 
 FEWEST_FOR_CURVE = 15
 """With fewer known texts, marks follow the scores on a straight line."""
@@ -64,6 +62,7 @@ class MarkScale:
     """Draws from the joint posterior of scores and marks.
 
     Attributes:
+        known: the texts whose marks are known.
         theta: draws of the judge's scores, given the known marks too; (draws, texts).
         marks: draws of the true marks; (draws, texts).
         predicted: per known text, its mark as the others predict it.
@@ -72,6 +71,7 @@ class MarkScale:
         p_scatter: how probable it is that true marks scatter about it.
     """
 
+    known: KnownMarks
     theta: Floats
     marks: Floats
     predicted: Floats
@@ -136,8 +136,8 @@ def mark_scale(judge: JudgeScale, known: KnownMarks, seed: int = 1) -> MarkScale
     """
     rng = np.random.default_rng(seed)
     means = judge.mean[known.texts]
-    centre = float(means.mean())
-    spread = float(means.std())
+    centre = means.mean()
+    spread = means.std()
     shapes = [(0.0, 1.0)]
     if len(known.texts) >= FEWEST_FOR_CURVE:
         shapes = [(bend, ends) for bend in _BENDS for ends in _ENDS]
@@ -146,7 +146,7 @@ def mark_scale(judge: JudgeScale, known: KnownMarks, seed: int = 1) -> MarkScale
         curve = _Curve(bend, ends, centre, spread)
         scores = curve.forward(judge.draws[:, known.texts])
         for scatter, prior in zip(_SCATTERS * known.marks.std(), _SCATTER_PRIOR, strict=True):
-            grids.append(_LineGrid(curve, scores, known, float(scatter), math.log(prior), len(judge.ids)))
+            grids.append(_LineGrid(curve, scores, known, scatter, math.log(prior), len(judge.ids)))
     log_weights = np.concatenate([grid.log_weight for grid in grids])
     weights = np.exp(log_weights - logsumexp(log_weights)).reshape(len(grids), -1)
     theta = []
@@ -160,8 +160,8 @@ def mark_scale(judge: JudgeScale, known: KnownMarks, seed: int = 1) -> MarkScale
             marks.append(drawn[1])
             lines += drawn[2]
     predicted, z = _left_out(grids, log_weights, known.marks)
-    p_scatter = float(weights[[grid.scatter > 0 for grid in grids]].sum())
-    return MarkScale(np.concatenate(theta), np.concatenate(marks), predicted, z, lines, p_scatter)
+    p_scatter = weights[[grid.scatter > 0 for grid in grids]].sum()
+    return MarkScale(known, np.concatenate(theta), np.concatenate(marks), predicted, z, lines, p_scatter)
 
 
 def _left_out(grids: list[_LineGrid], log_weights: Floats, marks: Floats) -> tuple[Floats, Floats]:
@@ -179,7 +179,7 @@ def _left_out(grids: list[_LineGrid], log_weights: Floats, marks: Floats) -> tup
     below = logsumexp(log_without + log_ndtr(deviates), axis=0)
     above = logsumexp(log_without + log_ndtr(-deviates), axis=0)
     z = np.where(below < above, ndtri_exp(below), -ndtri_exp(above))
-    return np.asarray((np.exp(log_without) * means).sum(axis=0)), np.asarray(z)
+    return (np.exp(log_without) * means).sum(axis=0), z
 
 
 class _LineGrid:
@@ -192,10 +192,8 @@ class _LineGrid:
         self.scatter = scatter
         self.mean = scores.mean(axis=0)
         count, size = scores.shape
-        # Of draws, covariances between texts are noisy, and more so the more texts there are.
-        self.shrunk = count / (count + n_texts)
         centred = scores - self.mean
-        covariance = self.shrunk * centred.T @ centred / (count - 1)
+        covariance = count / (count + n_texts) * centred.T @ centred / (count - 1)  # as in covariances()
         np.fill_diagonal(covariance, np.square(centred).sum(axis=0) / (count - 1) * (1 + 1e-9) + 1e-12)
         errors = known.errors + scatter**2 * np.eye(size)
         # errors v = value covariance v, so that the covariance of the marks is diagonal for every slope at once
@@ -229,24 +227,18 @@ class _LineGrid:
         intercept = rng.normal(self.intercepts[node], 1 / np.sqrt(self.precision[node]))
         theta = judge.draws[rng.integers(len(judge.draws), size=size)]
         curved = self.curve.forward(theta)
-        errors = rng.standard_normal((size, len(known.texts))) @ _root(known.errors).T
+        values, vectors = np.linalg.eigh(known.errors)  # which may be singular
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        errors = rng.standard_normal((size, len(known.texts))) @ root.T
         scatter = self.scatter * rng.standard_normal(theta.shape)
         at_known = curved[:, known.texts]
         residual = known.marks - intercept[:, None] - slope[:, None] * at_known - scatter[:, known.texts] - errors
         pull = (residual @ self.basis.T / self.variances[node]) @ self.basis
-        curved += (slope[:, None] * pull) @ self._cross(judge, known).T
+        curved += (slope[:, None] * pull) @ covariances(self.curve.forward(judge.draws), known.texts).T
         scatter[:, known.texts] += self.scatter**2 * pull
         marks = intercept[:, None] + slope[:, None] * curved + scatter
         lines = [_Line(float(a), float(c), self.curve) for a, c in zip(intercept, slope, strict=True)]
         return theta, marks, lines
-
-    def _cross(self, judge: JudgeScale, known: KnownMarks) -> Floats:
-        """The covariance of all texts' curved scores with those of the known ones."""
-        curved = self.curve.forward(judge.draws)
-        centred = curved - curved.mean(axis=0)
-        cross = self.shrunk * centred.T @ centred[:, known.texts] / (len(centred) - 1)
-        cross[known.texts, np.arange(len(known.texts))] /= self.shrunk
-        return np.asarray(cross)
 
 
 def _slopes(scores: Floats, marks: Floats) -> Floats:
@@ -257,10 +249,4 @@ def _slopes(scores: Floats, marks: Floats) -> Floats:
     if len(marks) > 2:
         error = math.sqrt((1 - correlation**2) / (len(marks) - 2)) / correlation
         reach = min(reach, 6 * error + 1.5 / math.sqrt(len(marks)))
-    return np.asarray(slope * np.exp(np.linspace(-reach, reach, _N_SLOPES)))
-
-
-def _root(covariance: Floats) -> Floats:
-    """A square root of a covariance, which may be singular."""
-    values, vectors = np.linalg.eigh(covariance)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+    return slope * np.exp(np.linspace(-reach, reach, _N_SLOPES))

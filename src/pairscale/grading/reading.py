@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from pairscale.store.runfile import RunFile
 
-__all__ = ["read_boundary", "read_known", "read_levels", "read_quota"]
-
 _CLOSE_TO_ONE = 0.005  # shares are often rounded
 
 
@@ -57,7 +55,7 @@ def read_known(
         )
     if marks.marks.std() == 0:
         raise InputError(f"all known marks are {marks.marks[0]:g}; they do not say what a better text gets", "known")
-    correlation = float(np.corrcoef(estimates[marks.texts], marks.marks)[0, 1])
+    correlation = np.corrcoef(estimates[marks.texts], marks.marks)[0, 1]
     if correlation <= 0:
         raise InputError(
             f"the known marks fall where the judge's scores rise (correlation {correlation:.2f}); if low marks are the "
@@ -198,15 +196,16 @@ def read_boundary(boundary: Mapping[str, str], ids: Sequence[str], estimates: An
     """
     texts = [str(name) for name in require_mapping(boundary, "boundary").values()]
     names = [str(name) for name in boundary]
-    strange = [name for name in texts if name not in set(ids)]
+    place = {name: number for number, name in enumerate(ids)}
+    strange = [name for name in texts if name not in place]
     if strange:
         raise InputError(f"boundary texts that are not in the run: {listed(strange)}", argument="boundary")
-    places = [list(ids).index(name) for name in texts]
-    for upper, lower in zip(range(len(names) - 1), range(1, len(names)), strict=True):
-        if estimates[places[lower]] >= estimates[places[upper]]:
+    places = [place[name] for name in texts]
+    for level in range(1, len(names)):
+        if estimates[places[level]] >= estimates[places[level - 1]]:
             raise InputError(
-                f"levels out of order: {texts[lower]!r}, the lowest {names[lower]!r}, ranks above {texts[upper]!r}, "
-                f"the lowest {names[upper]!r}; list them from the best to the lowest",
+                f"levels out of order: {texts[level]!r}, the lowest {names[level]!r}, ranks above "
+                f"{texts[level - 1]!r}, the lowest {names[level - 1]!r}; list them from the best to the lowest",
                 argument="boundary",
             )
     _require_names(names, "boundary")

@@ -18,7 +18,7 @@ from pairscale.core.options import checked
 from pairscale.core.samples import with_kept
 from pairscale.core.tables import listed
 from pairscale.grading.levels import Levels, Placed, cut_at_marks, cut_at_quotas, cut_at_texts, placed
-from pairscale.grading.marks import KnownMarks, MarkScale, drift_threshold, mark_scale
+from pairscale.grading.marks import MarkScale, drift_threshold, mark_scale
 from pairscale.grading.reading import read_boundary, read_known, read_levels, read_quota
 from pairscale.judges.base import no_grading
 from pairscale.models.scores import win_scores
@@ -28,8 +28,6 @@ from pairscale.validity.scale import LEVEL
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats
     from pairscale.core.tables import Table
-
-__all__ = ["Grades", "grade"]
 
 _SURE = 0.9  # a level with this probability is called sure
 _MORE_LIKELY_THAN_NOT = 0.5
@@ -164,10 +162,8 @@ def grade(
     notices: list[str] = []
     estimates = judge.scale.mean
     marks: MarkScale | None = None
-    anchors: KnownMarks | None = None
     if known is not None:
-        anchors = read_known(run, known, judge.scale.ids, estimates, notices)
-        marks = mark_scale(judge.scale, anchors, seed)
+        marks = mark_scale(judge.scale, read_known(run, known, judge.scale.ids, estimates, notices), seed)
     theta = judge.scale.draws if marks is None else marks.theta
     cut: Levels | None = None
     if levels is not None and marks is not None:
@@ -178,7 +174,7 @@ def grade(
         cut = cut_at_quotas(*read_quota(quota), theta)
     elif boundary is not None:
         cut = cut_at_texts(*read_boundary(boundary, judge.scale.ids, theta.mean(axis=0)), theta)
-    return _graded(judge, anchors, marks, cut, notices)
+    return _graded(judge, marks, None if cut is None else placed(cut), notices)
 
 
 def _below_all(names: list[str], begins: list[float], marks: Floats) -> list[str]:
@@ -194,40 +190,34 @@ def _below_all(names: list[str], begins: list[float], marks: Floats) -> list[str
     ]
 
 
-def _graded(
-    judge: Judged,
-    anchors: KnownMarks | None,
-    marks: MarkScale | None,
-    cut: Levels | None,
-    notices: list[str],
-) -> Grades:
-    grades = None if cut is None else placed(cut)
-    items = _items(judge, marks, cut, grades)
-    levels = _levels(cut, grades, marks)
+def _graded(judge: Judged, marks: MarkScale | None, grades: Placed | None, notices: list[str]) -> Grades:
+    items = _items(judge, marks, grades)
+    levels = _levels(grades, marks)
     notices += [
         notice(f"level {row['level']!r} was given to no text ({row['expected_n']:.1f} expected)")
         for row in levels.filter(pl.col("n") == 0).iter_rows(named=True)
     ]
-    known = _known(judge, anchors, marks)
-    if anchors is not None and marks is not None:
-        notices += _careful(judge, anchors, marks)
-    summary = {
-        "accuracy": None if grades is None else float(1 - grades.misgrade.mean()),
-        "consistency": None if grades is None else grades.consistency,
-        "rmse": None if known["residual"].null_count() else _root_mean_square(known["residual"]),
-    }
+    known = _known(judge, marks)
+    if marks is not None:
+        notices += _careful(judge, marks)
+    summary: dict[str, float | None] = {"accuracy": None, "consistency": None, "rmse": None}
+    if grades is not None:
+        summary["accuracy"] = float(1 - grades.misgrade.mean())
+        summary["consistency"] = grades.consistency
+    if known["residual"].count():
+        summary["rmse"] = float(np.sqrt(np.mean(np.square(known["residual"].to_numpy()))))
     return Grades(
         items=items,
         levels=levels,
         summary=pl.DataFrame([summary], schema=dict.fromkeys(summary, pl.Float64)),
         known=known,
-        again=_again(judge.scale.ids, cut, grades),
+        again=_again(judge.scale.ids, grades),
         judge=", ".join(judge.names) or None,
         notices=tuple(notices),
     )
 
 
-def _items(judge: Judged, marks: MarkScale | None, cut: Levels | None, grades: Placed | None) -> pl.DataFrame:
+def _items(judge: Judged, marks: MarkScale | None, grades: Placed | None) -> pl.DataFrame:
     draws = judge.scale.draws
     mean = judge.scale.mean
     sd = draws.std(axis=0, ddof=1)
@@ -241,18 +231,19 @@ def _items(judge: Judged, marks: MarkScale | None, cut: Levels | None, grades: P
         "mark_lower": None,
         "mark_upper": None,
         "level": None,
+        "misgrade": None,
     }
     if marks is not None:
         columns["mark"] = marks.marks.mean(axis=0)
         columns["mark_lower"], columns["mark_upper"] = np.quantile(marks.marks, _ENDS, axis=0)
-    if cut is not None and grades is not None:
-        columns["level"] = [cut.names[number] for number in grades.level]
-        for number, name in enumerate(cut.names):
+    if grades is not None:
+        columns["level"] = [grades.levels.names[number] for number in grades.level]
+        for number, name in enumerate(grades.levels.names):
             columns[f"p_{name}"] = grades.probability[:, number]
-    columns["misgrade"] = None if grades is None else grades.misgrade
+        columns["misgrade"] = grades.misgrade
     empty = dict.fromkeys(("mark", "mark_lower", "mark_upper", "misgrade"), pl.Float64()) | {"level": pl.String()}
     items = pl.DataFrame(columns).with_columns(pl.col(name).cast(kind) for name, kind in empty.items())
-    items = items.sort("theta", descending=True, maintain_order=True)
+    items = items.select(pl.exclude("misgrade"), "misgrade").sort("theta", descending=True, maintain_order=True)
     if judge.samples is None:
         return items
     named = [name for name in ("name", "class") if name in judge.samples.columns]
@@ -260,55 +251,58 @@ def _items(judge: Judged, marks: MarkScale | None, cut: Levels | None, grades: P
     return items.select("ID", *kept, pl.exclude("ID", *kept))
 
 
-def _levels(cut: Levels | None, grades: Placed | None, marks: MarkScale | None) -> pl.DataFrame:
+def _levels(grades: Placed | None, marks: MarkScale | None) -> pl.DataFrame:
     figures = ("from_mark", "from_theta", "from_theta_sd")
     schema = {"level": pl.String(), **dict.fromkeys(figures, pl.Float64()), "n": pl.Int64(), "expected_n": pl.Float64()}
-    if cut is None or grades is None:
+    if grades is None:
         return pl.DataFrame(schema=schema)
+    cut = grades.levels
     rows = []
     for number, name in enumerate(cut.names):
         row: dict[str, Any] = {
             "level": name,
             "n": int((grades.level == number).sum()),
-            "expected_n": float(grades.probability[:, number].sum()),
+            "expected_n": grades.probability[:, number].sum(),
         }
         if number < len(cut.points) and cut.values.min() < cut.points[number] < cut.values.max():
             if marks is not None and cut.values is marks.marks:
-                begins = marks.theta_at(float(cut.points[number]))
-                row["from_mark"] = float(cut.points[number])
+                begins = marks.theta_at(cut.points[number])
+                row["from_mark"] = cut.points[number]
             else:
                 begins = cut.cuts[:, number]
-                row["from_mark"] = None if marks is None else float(marks.marks_at(begins).mean())
-            row["from_theta"] = float(begins.mean())
-            row["from_theta_sd"] = float(begins.std(ddof=1))
+                row["from_mark"] = None if marks is None else marks.marks_at(begins).mean()
+            row["from_theta"] = begins.mean()
+            row["from_theta_sd"] = begins.std(ddof=1)
         rows.append(row)
     return pl.DataFrame(rows, schema=schema)
 
 
-def _known(judge: Judged, anchors: KnownMarks | None, marks: MarkScale | None) -> pl.DataFrame:
+def _known(judge: Judged, marks: MarkScale | None) -> pl.DataFrame:
     figures = dict.fromkeys(("known", "predicted", "residual", "z"), pl.Float64())
     schema = {"ID": pl.String(), **figures, "drifted": pl.Boolean()}
-    if anchors is None or marks is None:
+    if marks is None:
         return pl.DataFrame(schema=schema)
+    known = marks.known
     table = pl.DataFrame(
         {
-            "ID": [judge.scale.ids[place] for place in anchors.texts],
-            "known": anchors.marks,
+            "ID": [judge.scale.ids[place] for place in known.texts],
+            "known": known.marks,
             "predicted": marks.predicted,
-            "residual": anchors.marks - marks.predicted,
+            "residual": known.marks - marks.predicted,
             "z": marks.z,
-            "drifted": np.abs(marks.z) > drift_threshold(len(anchors.texts)),
+            "drifted": np.abs(marks.z) > drift_threshold(len(known.texts)),
         }
     )
     return table.with_columns(pl.col(*figures).fill_nan(None)).sort("known", descending=True, maintain_order=True)
 
 
-def _careful(judge: Judged, anchors: KnownMarks, marks: MarkScale) -> list[str]:
+def _careful(judge: Judged, marks: MarkScale) -> list[str]:
     """That marks were read off beyond the known texts, and that the judge sees something else."""
     estimates = judge.scale.mean
     spread = judge.scale.draws.std(axis=0)
-    top = anchors.texts[np.argmax(estimates[anchors.texts])]
-    bottom = anchors.texts[np.argmin(estimates[anchors.texts])]
+    texts = marks.known.texts
+    top = texts[np.argmax(estimates[texts])]
+    bottom = texts[np.argmin(estimates[texts])]
     beyond = (estimates > estimates[top] + spread[top]) | (estimates < estimates[bottom] - spread[bottom])
     notices = []
     if beyond.any():
@@ -328,28 +322,28 @@ def _careful(judge: Judged, anchors: KnownMarks, marks: MarkScale) -> list[str]:
     return notices
 
 
-def _again(ids: tuple[str, ...], cut: Levels | None, grades: Placed | None) -> pl.DataFrame:
-    figures = dict.fromkeys(("misgrade", "p_other", "expected_distance"), pl.Float64())
-    schema = {"ID": pl.String(), "level": pl.String(), "other": pl.String(), **figures}
-    rows = []
-    if cut is not None and grades is not None:
-        misgrade = grades.misgrade
-        distance = grades.expected_distance
-        others = grades.probability.copy()
-        others[np.arange(len(ids)), grades.level] = -1.0
-        for place in np.argsort(-distance, kind="stable"):
-            other = int(np.argmax(others[place]))
-            if misgrade[place] > _WORTH_A_LOOK:
-                row = {"ID": ids[place], "level": cut.names[grades.level[place]], "other": cut.names[other]}
-                row |= {"misgrade": misgrade[place], "p_other": others[place, other]}
-                rows.append(row | {"expected_distance": distance[place]})
-    table = pl.DataFrame(rows, schema=schema)
-    return table.select("ID", "level", "misgrade", "other", "p_other", "expected_distance")
+def _again(ids: tuple[str, ...], grades: Placed | None) -> pl.DataFrame:
+    if grades is None:
+        figures = dict.fromkeys(("p_other", "expected_distance"), pl.Float64)
+        return pl.DataFrame(
+            schema={"ID": pl.String, "level": pl.String, "misgrade": pl.Float64, "other": pl.String, **figures}
+        )
+    names = pl.Series(grades.levels.names, dtype=pl.String)
+    others = grades.probability.copy()
+    others[np.arange(len(ids)), grades.level] = -1.0
+    table = pl.DataFrame(
+        {
+            "ID": ids,
+            "level": names.gather(grades.level),
+            "misgrade": grades.misgrade,
+            "other": names.gather(others.argmax(axis=1)),
+            "p_other": others.max(axis=1),
+            "expected_distance": grades.expected_distance,
+        }
+    )
+    worth_a_look = table.filter(pl.col("misgrade") > _WORTH_A_LOOK)
+    return worth_a_look.sort("expected_distance", descending=True, maintain_order=True)
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
-
-
-def _root_mean_square(values: pl.Series) -> float | None:
-    return None if not len(values) else float(np.sqrt(np.mean(np.square(values.to_numpy()))))

@@ -31,7 +31,7 @@ from pairscale.core.options import (
 )
 from pairscale.core.provenance import Provenance
 from pairscale.core.results import Results
-from pairscale.core.tables import Table, listed, require_ids, times_of, to_frame
+from pairscale.core.tables import Table, listed
 from pairscale.models.bayes.model import Answers, JudgeParameters, count_outcomes
 from pairscale.models.bayes.repeats import RepeatAgreement, repeat_agreement, repeat_weights
 from pairscale.models.bayes.settings import Repeats, require_repeats
@@ -40,31 +40,21 @@ from pairscale.models.data import (
     Outcomes,
     Ties,
     as_results,
-    connected_parts,
     count_pairs,
     named_parts,
     order_is_known,
     read_outcomes,
+    require_all,
 )
 from pairscale.models.engines import ENGINES, FitEngine, Root
 from pairscale.models.linalg import PROBE_SEED, is_exact
 from pairscale.models.uncertainty import Uncertainty, assess
+from pairscale.pairing.table import linked_groups, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pairscale.models.bayes.settings import Repeats
-
-__all__ = [
-    "BTFit",
-    "BTSolution",
-    "Chosen",
-    "PositionEffect",
-    "TieEffect",
-    "Ties",
-    "fit_bt_model",
-    "summarize_bt_fit",
-]
 
 Chosen = Literal["beforehand", "adaptive"]
 """How the pairs were chosen: independently of the answers, or by what earlier answers said."""
@@ -168,6 +158,7 @@ class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks", "w
         repeat_agreement: how far repeats of a pair agree, and how they were counted; None when each counted as new
             evidence.
         comparisons: the comparisons that it was made of.
+        outcomes: the same, those that could be used.
         options: the options that it was made with.
     """
 
@@ -185,6 +176,7 @@ class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks", "w
     prior_sd: float | None
     repeat_agreement: RepeatAgreement | None
     comparisons: pl.DataFrame
+    outcomes: Outcomes
     options: Mapping[str, Any]
 
     def __repr__(self) -> str:
@@ -300,15 +292,14 @@ def fit_bt_model(
             "estimate; leave out `position=`"
         )
     method = _engine(engine, eps, prior_sd, position)
-    require_choice(ties, "ties", get_args(Ties))
-    require_choice(unconnected, "unconnected", get_args(Unconnected))
-    require_choice(chosen, "chosen", get_args(Chosen))
+    for name, choices in (("ties", Ties), ("unconnected", Unconnected), ("chosen", Chosen)):
+        require_choice(options[name], name, get_args(choices))
     options["level"] = require_level(level)
     options["bootstrap"] = require_int(bootstrap, "bootstrap", least=2 if bootstrap else 0)
     options["n_jobs"] = require_jobs(n_jobs)
     options["seed"] = PROBE_SEED if seed is None else require_seed(seed)
     outcomes = read_outcomes(results, ties=ties, weights=weights, cluster=cluster)
-    expected = _all_ids(ids, outcomes.ids)
+    expected = require_all(ids, outcomes.ids)
     outcomes, agreement = _weighed(outcomes, repeats, ordered=ordered)
     with_self = method.name == "sirt" and not position and ties != "davidson"
     everyone, units = count_pairs(outcomes, tied=ties == "davidson", ordered=position, with_self=with_self)
@@ -327,15 +318,16 @@ def fit_bt_model(
     roots = []
     uncertainties = []
     tables = []
-    whole = outcomes.weight is None and ties == "drop"
     for piece in pieces:
         root, root_notices = method.answer(piece)
         uncertainty = assess(piece, units, root, method, options, place)
         roots.append(root)
         uncertainties.append(uncertainty)
-        tables.append(_table(piece, root, uncertainty, method, place, whole=whole))
+        tables.append(_table(piece, root, uncertainty, method, place))
         notices += [*root_notices, *uncertainty.notices]
     theta = _stacked(tables)
+    if outcomes.weight is None and ties == "drop":
+        theta = theta.cast({"wins": pl.Int64, "comparisons": pl.Int64})
     solution = _solution(pieces, roots, method)
     if verbose:
         end = "converged" if solution.converged else "did not converge"
@@ -358,6 +350,7 @@ def fit_bt_model(
         prior_sd=method.prior_sd if method.name == "map" and method.prior_sd != "learned" else None,
         repeat_agreement=agreement,
         comparisons=results.table,
+        outcomes=outcomes,
         options=options,
     )
 
@@ -422,17 +415,6 @@ def _engine(engine: str, eps: float, prior_sd: float | Literal["learned"], posit
     return FitEngine(name, eps, prior_sd, position)
 
 
-def _all_ids(ids: Iterable[Any] | None, seen: Sequence[str]) -> Sequence[str]:
-    """All items: those given, which must include those seen."""
-    if ids is None:
-        return seen
-    everyone = require_ids(to_frame({"ID": list(ids)}), ["ID"], "ids")["ID"].to_list()
-    strange = sorted(set(seen) - set(everyone))
-    if strange:
-        raise InputError(f"the results have {len(strange):,} ids that are not in ids: {listed(strange)}")
-    return everyone
-
-
 def _weighed(outcomes: Outcomes, repeats: Repeats, *, ordered: bool) -> tuple[Outcomes, RepeatAgreement | None]:
     """The comparisons with each repeat weighed for what it adds, and how far repeats agree; None when independent."""
     if require_repeats(repeats) == "independent":
@@ -455,8 +437,6 @@ def _weighed(outcomes: Outcomes, repeats: Repeats, *, ordered: bool) -> tuple[Ou
 
 def _say_copies(outcomes: Outcomes, counts: Counts, agreement: RepeatAgreement | None) -> list[str]:
     """Say how many rows repeat others, and how they are counted; without an agreement, each counts as new evidence."""
-    if times_of(outcomes.table) is not None:
-        return []
     if is_bare(outcomes.table) and ((counts.won > 0) & (counts.won < counts.times)).any():
         return []  # answers that disagree were given apart; this needs no look at the rows
     apart = outcomes.first != outcomes.second
@@ -487,7 +467,7 @@ def _compared(counts: Counts) -> Counts:
 
 def _pieces(counts: Counts, options: Mapping[str, Any], notices: list[str]) -> list[Counts]:
     """The counts of each part that comparisons hold together."""
-    parts = connected_parts(counts)
+    parts = linked_groups(counts.first, counts.second, counts.n_items)
     if len(parts) == 1:
         return [counts]
     names = named_parts(counts.ids, parts)
@@ -516,10 +496,9 @@ def _place(counts: Counts, reference: str, method: FitEngine) -> int:
 
 
 def _table(
-    counts: Counts, root: Root, uncertainty: Uncertainty, method: FitEngine, reference: int | None, *, whole: bool
+    counts: Counts, root: Root, uncertainty: Uncertainty, method: FitEngine, reference: int | None
 ) -> pl.DataFrame:
     theta = root.at.theta if reference is None else root.at.theta - root.at.theta[reference]
-    number = np.int64 if whole else np.float64
     margin = uncertainty.z * uncertainty.interval_se
     table = pl.DataFrame(
         {
@@ -530,8 +509,8 @@ def _table(
             "se_mean": uncertainty.se_mean,
             "lower": theta - margin,
             "upper": theta + margin,
-            "wins": counts.wins.astype(number),
-            "comparisons": counts.comparisons.astype(number),
+            "wins": counts.wins,
+            "comparisons": counts.comparisons,
             **uncertainty.columns,
         }
     )
@@ -542,8 +521,8 @@ def _stacked(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """The tables of all parts as one; ranks mean nothing across parts."""
     if len(tables) == 1:
         return tables[0]
-    numbered = [table.with_columns(component=pl.lit(at, dtype=pl.Int64)) for at, table in enumerate(tables, 1)]
-    return pl.concat(numbered).with_columns(rank=pl.lit(None, dtype=pl.Int64))
+    parts = [table.with_columns(component=pl.lit(at, dtype=pl.Int64)) for at, table in enumerate(tables, 1)]
+    return pl.concat(parts).with_columns(rank=pl.lit(None, dtype=pl.Int64))
 
 
 def _ranks(theta: Floats) -> Ints:
@@ -559,7 +538,7 @@ def _in_order(covariance: Floats | None, table: pl.DataFrame, counts: Counts) ->
     """The covariance with rows and columns in the order of the table."""
     if covariance is None:
         return None
-    order = np.searchsorted(np.array(counts.ids), np.array(table["ID"].to_list()))  # ids are in order
+    order = numbered(table["ID"], pl.Series(counts.ids))
     return covariance[np.ix_(order, order)]
 
 
@@ -577,18 +556,23 @@ def _solution(pieces: Sequence[Counts], roots: Sequence[Root], method: FitEngine
         )
         for piece, root in zip(pieces, roots, strict=True)
     ]
+    drifts = [float((root.score - root.now.expected).sum() / root.now.diagonal.sum()) for root in roots]
     return BTSolution(
         iterations=max(root.iterations for root in roots),
         converged=all(root.converged for root in roots),
         eps=method.eps if method.name == "sirt" else None,
-        drift=tuple(root.drift for root in roots if method.name == "sirt"),
+        drift=tuple(drifts) if method.name == "sirt" else (),
         scores=pl.concat(scores),
     )
 
 
 def _provenance(method: FitEngine, options: Mapping[str, Any], digest: str, *, exact: bool) -> Provenance:
     """How to get the same again."""
-    settings: dict[str, Any] = dict(method.settings)
+    settings: dict[str, Any] = {}
+    if method.name == "sirt":
+        settings["eps"] = method.eps
+    if method.name == "map":
+        settings["prior_sd"] = method.prior_sd
     for name in ("level", "unconnected", "reference", "position", "ties", "weights", "cluster", "bootstrap", "repeats"):
         settings[name] = options[name]
     settings["se_mean"] = "exact" if exact else "probes"

@@ -7,35 +7,21 @@ comparisons, so a million of them cost no more than their distinct pairs.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pairscale.core.arrays import Floats, Ints
 from pairscale.core.comparisons import say_left_out
-from pairscale.core.errors import FitError, TableError
+from pairscale.core.errors import FitError, InputError, TableError
 from pairscale.core.notices import plural
 from pairscale.core.provenance import fingerprint
 from pairscale.core.results import ORDER_KNOWN, Results, as_comparisons
-from pairscale.core.tables import Table, as_text, listed, require_columns, times_of, to_frame
-from pairscale.pairing.table import linked_groups, numbered
-
-__all__ = [
-    "Counts",
-    "Outcomes",
-    "Ties",
-    "Units",
-    "as_results",
-    "connected_parts",
-    "count_pairs",
-    "named_parts",
-    "order_is_known",
-    "read_outcomes",
-]
+from pairscale.core.tables import Table, as_text, listed, require_columns, require_ids, times_of, to_frame
+from pairscale.pairing.table import numbered
 
 Ties = Literal["drop", "half", "davidson"]
 """What to do with ties: leave them out, count half a win each, or model them."""
@@ -111,7 +97,7 @@ def read_outcomes(
     table = results.table
     require_columns(table, [name for name in (weights, cluster) if name is not None], "the results")
     ids = pl.concat([table["ID1"].unique(), table["ID2"].rename("ID1").unique()]).unique().sort()
-    result = _result(table)
+    result = table.select(outcome_figures(table, "tie").fill_null(np.nan)).to_series().to_numpy()
     kept = np.isfinite(result)
     why = "no winner, or a winner that is not of the pair"
     if ties == "drop":
@@ -154,20 +140,32 @@ def read_outcomes(
     )
 
 
-def _result(table: pl.DataFrame) -> Floats:
-    """1 where the first won, 0 where the second did, 0.5 for a tie, NaN for everything else."""
+def outcome_figures(table: pl.DataFrame, *close: str) -> pl.Expr:
+    """1 where the first won, 0 where the second did, 0.5 for these outcomes without a winner, null for all else."""
     better = pl.col("better_id")
     result = pl.when(better == pl.col("ID1")).then(1.0).when(better == pl.col("ID2")).then(0.0)
-    if "outcome" in table.columns:
-        result = result.when(better.is_null() & (pl.col("outcome").cast(pl.String) == "tie")).then(0.5)
-    return table.select(result.otherwise(np.nan)).to_series().to_numpy()
+    if "outcome" not in table.columns:
+        return result
+    return result.when(better.is_null() & pl.col("outcome").cast(pl.String).is_in(close)).then(0.5)
+
+
+def require_all(ids: Iterable[Any] | None, seen: Sequence[str]) -> list[str]:
+    """All items: those given, which must include those seen; by default, those seen.
+
+    Raises:
+        InputError: when one is missing, or given twice.
+    """
+    if ids is None:
+        return list(seen)
+    names = require_ids(to_frame({"ID": list(ids)}, "ids"), ["ID"], "ids")["ID"].to_list()
+    missing = sorted(set(seen) - set(names))
+    if missing or len(set(names)) < len(names):
+        raise InputError(f"ids must be unique, and name every item of the results; missing: {listed(missing)}", "ids")
+    return names
 
 
 def _weight(table: pl.DataFrame, name: str) -> Floats:
-    try:
-        weight = table[name].cast(pl.Float64)
-    except pl.exceptions.PolarsError:
-        weight = pl.Series([None], dtype=pl.Float64)
+    weight = table[name].cast(pl.Float64, strict=False)
     if not (weight.is_finite() & (weight >= 0)).fill_null(value=False).all():
         raise TableError(f"column {name!r} has a value that is no weight; a weight is a number, 0 or more")
     return weight.to_numpy()
@@ -229,6 +227,10 @@ class Counts:
         """How many items there are."""
         return len(self.ids)
 
+    def sums(self, of_first: Floats, of_second: Floats) -> Floats:
+        """Per item, the sum over its pairs of a number for the first and one for the second of each pair."""
+        return side_sums(self.first, self.second, of_first, of_second, self.n_items)
+
     def part(self, members: Ints) -> Counts:
         """The counts among some of the items, which no pair may leave (ascending indices)."""
         renumbered = np.full(self.n_items, -1, dtype=np.int64)
@@ -257,14 +259,13 @@ class Counts:
         tied = None
         if self.tied is not None:
             tied = _sums(units.pair, weight * (units.result == 0.5), n_pairs)
-        size = self.n_items
         return replace(
             self,
             times=times,
             won=won,
             tied=tied,
-            wins=_sums(self.first, won, size) + _sums(self.second, times - won, size) + self.self_pairs,
-            comparisons=_sums(self.first, times, size) + _sums(self.second, times, size) + 2 * self.self_pairs,
+            wins=self.sums(won, times - won) + self.self_pairs,
+            comparisons=self.sums(times, times) + 2 * self.self_pairs,
         )
 
 
@@ -280,38 +281,34 @@ def count_pairs(
         with_self: whether comparisons of an item with itself count.
     """
     size = len(outcomes.ids)
-    cell, cluster, weight, times = _counted_cells(_cells(outcomes, ordered), outcomes)
-    digest = hashlib.sha256(cell.tobytes())
-    digest.update(times.tobytes())
+    counted = _counted_cells(_cells(outcomes, ordered), outcomes)
+    digest = hashlib.sha256(counted["cell"].tobytes())
+    digest.update(counted["times"].tobytes())
     if outcomes.weight is not None:
-        digest.update(weight.tobytes())
-    key, code = np.divmod(cell, 3)
-    first, second = np.divmod(key, size)
+        digest.update(counted["weight"].tobytes())
+    counted["pair"], counted["code"] = np.divmod(counted["cell"], 3)
+    counted["first"], counted["second"] = np.divmod(counted["pair"], size)
     self_pairs = np.zeros(size)
-    with_itself = first == second
+    with_itself = counted["first"] == counted["second"]
     if with_itself.any():
         if with_self:
-            self_pairs = _sums(first[with_itself], weight[with_itself] * times[with_itself], size)
-        key = key[~with_itself]
-        code = code[~with_itself]
-        weight = weight[~with_itself]
-        times = times[~with_itself]
-        first = first[~with_itself]
-        second = second[~with_itself]
-        cluster = None if cluster is None else cluster[~with_itself]
-    is_new = np.diff(key, prepend=-1) != 0
-    first = first[is_new]
-    second = second[is_new]
+            own = (counted["weight"] * counted["times"])[with_itself]
+            self_pairs = _sums(counted["first"][with_itself], own, size)
+        counted = {name: values[~with_itself] for name, values in counted.items()}
+    is_new = np.diff(counted["pair"], prepend=-1) != 0
+    cluster = counted.get("cluster")
     n_clusters = 0
     if cluster is not None:
         present, cluster = np.unique(cluster, return_inverse=True)
         n_clusters = len(present)
-    units = Units(np.cumsum(is_new) - 1, code / 2, weight, times, cluster, n_clusters)
+    number = np.cumsum(is_new) - 1
+    units = Units(number, counted["code"] / 2, counted["weight"], counted["times"], cluster, n_clusters)
+    first = counted["first"][is_new]
     nothing = np.zeros(len(first))
     empty = Counts(
         ids=outcomes.ids,
         first=first,
-        second=second,
+        second=counted["second"][is_new],
         self_pairs=self_pairs,
         digest=fingerprint([outcomes.ids, digest.hexdigest()]),
         times=nothing,
@@ -328,21 +325,25 @@ def _cells(outcomes: Outcomes, ordered: bool) -> Ints:
     size = len(outcomes.ids)
     first = outcomes.first
     second = outcomes.second
-    code = (2 * outcomes.result).astype(np.int64)
+    code = (2 * outcomes.result).astype(np.int8)
     if not ordered:
         # With itself, an item is on both sides: only that it happened counts.
         turned = (first > second) | ((first == second) & (code == 0))
         first = np.minimum(outcomes.first, outcomes.second)
         second = np.maximum(outcomes.first, outcomes.second)
-        code = np.where(turned, 2 - code, code)
-    return (first * size + second) * 3 + code
+        np.subtract(2, code, out=code, where=turned)
+    cell = first * size
+    cell += second  # in place: of a million rows, each new array takes longer than the arithmetic
+    cell *= 3
+    cell += code
+    return cell
 
 
-def _counted_cells(cell: Ints, outcomes: Outcomes) -> tuple[Ints, Ints | None, Floats, Ints]:
+def _counted_cells(cell: Ints, outcomes: Outcomes) -> dict[str, Any]:
     """The different cells with their cluster and weight, in order, and how often each occurs."""
     if outcomes.times is None and outcomes.weight is None and outcomes.cluster is None:
         cells, times = np.unique(cell, return_counts=True)
-        return cells, None, np.ones(len(cells)), times
+        return {"cell": cells, "weight": np.ones(len(cells)), "times": times}
     n = len(cell)
     columns = {
         "cell": cell,
@@ -354,20 +355,19 @@ def _counted_cells(cell: Ints, outcomes: Outcomes) -> tuple[Ints, Ints | None, F
         columns["cluster"] = outcomes.cluster
         keys.insert(1, "cluster")
     counted = pl.DataFrame(columns).group_by(keys).agg(pl.col("times").sum()).sort(keys)
-    cluster = None if outcomes.cluster is None else counted["cluster"].to_numpy()
-    return counted["cell"].to_numpy(), cluster, counted["weight"].to_numpy(), counted["times"].to_numpy()
+    return {name: counted[name].to_numpy() for name in columns}
 
 
-def _sums(numbers: Ints, values: Floats, size: int) -> Floats:
-    """Per number below ``size``, the sum of its values."""
+def _sums(numbers: Ints, values: Floats | Ints | None, size: int) -> Floats:
+    """Per number below ``size``, the sum of its values, each 1 by default."""
     return np.asarray(np.bincount(numbers, values, size), dtype=np.float64)
 
 
-def connected_parts(counts: Counts, links: npt.NDArray[np.bool_] | None = None) -> list[Ints]:
-    """The parts that the pairs (or those of them in ``links``) hold together, largest first, then in order of ids."""
-    if links is None:
-        return linked_groups(counts.first, counts.second, counts.n_items)
-    return linked_groups(counts.first[links], counts.second[links], counts.n_items)
+def side_sums(
+    first: Ints, second: Ints, of_first: Floats | Ints | None, of_second: Floats | Ints | None, size: int
+) -> Floats:
+    """Per item below ``size``, the sum over its pairs of a number for the first and one for the second of each."""
+    return _sums(first, of_first, size) + _sums(second, of_second, size)
 
 
 def named_parts(ids: Sequence[str], parts: Sequence[Ints]) -> str:

@@ -34,8 +34,6 @@ from pairscale.models.data import named_parts
 from pairscale.models.rows import read_rows
 from pairscale.pairing.table import linked_groups, numbered
 
-__all__ = ["EloFit", "EloRuns", "fit_elo_model"]
-
 AS_GAMES = f"each of them counts as a further game. {DROP_COPIES}"
 _SCALE = 400.0
 _LARGEST_K = 1_000_000

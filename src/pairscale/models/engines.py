@@ -45,7 +45,6 @@ from pairscale.models.linalg import (
     EXACT_LIMIT,
     covariance,
     difference_variances,
-    pair_sums,
     pair_variances,
     solve,
 )
@@ -54,8 +53,6 @@ if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
     from pairscale.models.data import Counts
     from pairscale.models.linalg import Information
-
-__all__ = ["ENGINES", "FitEngine", "Root", "learned_spread"]
 
 ENGINES = ("sirt", "mle", "map", "firth")
 
@@ -93,11 +90,6 @@ class Root:
     converged: bool
     groups: list[Ints]
 
-    @property
-    def drift(self) -> float:
-        """How far the score is from the expected wins, in units of the information: for ``sirt``, the number c."""
-        return float((self.score - self.now.expected).sum() / self.now.diagonal.sum())
-
 
 @dataclass(frozen=True, slots=True)
 class FitEngine:
@@ -116,13 +108,6 @@ class FitEngine:
     prior_sd: float | Literal["learned"]
     position: bool
     averaged: bool = False
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        """The settings that matter for this engine only."""
-        if self.name == "sirt":
-            return {"eps": self.eps}
-        return {"prior_sd": self.prior_sd} if self.name == "map" else {}
 
     @property
     def prior(self) -> float:
@@ -176,7 +161,7 @@ class FitEngine:
             if step is None:
                 return at, steps, False
             last_size = size
-            size = float(np.abs(step).max())
+            size = np.abs(step).max()
             share = min(1.0, _LONGEST_STEP / max(size, _LONGEST_STEP))
             before = at
             rise = float(gradient @ step)
@@ -210,7 +195,7 @@ class FitEngine:
             leverage = information.weights * of_d
             push = leverage * (lost - won) / 2
             information = with_weights(information, at, information.weights * (1 + leverage / counts.times))
-            gradient = gradient + pair_sums(counts, push, -push)
+            gradient = gradient + counts.sums(push, -push)
             left = left + push.sum()  # the position effect is the only further parameter here
         return np.append(gradient, left), information
 
@@ -220,7 +205,18 @@ class FitEngine:
         Raises:
             FitError: when there is none. Only ``sirt`` without further parameters continues without a root, as R does.
         """
-        self._require_usable(counts)
+        if self.name == "firth" and (counts.n_items > EXACT_LIMIT or counts.tied is not None):
+            raise InputError(
+                f"engine='firth' is for up to {EXACT_LIMIT:,} items, and does not model ties; use engine='map', or "
+                "ties='half'"
+            )
+        if self.name == "sirt" and (counts.comparisons <= 2 * self.eps).any():
+            raise InputError(
+                f"the comparisons of an item weigh less than sirt's adjustment, 2 eps = {2 * self.eps:g}: scale the "
+                "weights up, lower eps, or use engine='map'"
+            )
+        if counts.tied is not None and counts.tied.sum() >= counts.times.sum():
+            raise FitError("every comparison is a tie: Davidson's nu would be infinite, and the scores are all equal")
         root = self.solve(counts)
         if root.converged:
             return _averaged(counts, root) if self.averaged else root, []
@@ -242,20 +238,6 @@ class FitEngine:
             "tell a position effect or ties from the scores. Add comparisons in both orders, or leave out position= "
             "and ties='davidson'"
         )
-
-    def _require_usable(self, counts: Counts) -> None:
-        if self.name == "firth" and (counts.n_items > EXACT_LIMIT or counts.tied is not None):
-            raise InputError(
-                f"engine='firth' is for up to {EXACT_LIMIT:,} items, and does not model ties; use engine='map', or "
-                "ties='half'"
-            )
-        if self.name == "sirt" and (counts.comparisons <= 2 * self.eps).any():
-            raise InputError(
-                f"the comparisons of an item weigh less than sirt's adjustment, 2 eps = {2 * self.eps:g}: scale the "
-                "weights up, lower eps, or use engine='map'"
-            )
-        if counts.tied is not None and counts.tied.sum() >= counts.times.sum():
-            raise FitError("every comparison is a tie: Davidson's nu would be infinite, and the scores are all equal")
 
 
 def _diagonal_steps(counts: Counts, score: Floats, start: Parameters) -> tuple[Parameters, int]:

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
     from pairscale.models.data import Ties
 
-__all__ = ["ITEM_WORDS", "JUDGE_WORDS", "FitStatistics", "fit_statistics", "flagged", "mean_squares"]
-
 _FLAG = 2.0
 _SAME_THETA = 1e-9
 _FEWEST = 3  # of fewer, a mean and a standard deviation flag no one
@@ -108,7 +106,11 @@ def fit_statistics(fit: Any, *, judge: str | None = None) -> FitStatistics:
     theta = fit.theta["theta"].to_numpy()
     apart = theta[first] - theta[second]
     gap = apart + fit.position.b * (first != second) if fit.position else apart
-    square, variance = _residuals(gap, result, fit.ties.nu if fit.ties else 0.0)
+    nu = fit.ties.nu if fit.ties else 0.0
+    won, lost, tie = outcome_probabilities(gap, nu)
+    variance = (won + lost) / 4 - ((won - lost) / 2) ** 2 if nu else won * lost
+    # 1 - E as the other side's share, which keeps its digits where the first is almost sure to win.
+    square = np.where(result == 1, lost + tie / 2, result - (won + tie / 2)) ** 2
     both = np.concatenate([first, second])
     items = mean_squares(both, np.tile(square, 2), np.tile(variance, 2), len(ids), np.tile(times, 2))
     items = items.insert_column(0, pl.Series("ID", ids, dtype=pl.String)).filter(pl.col("comparisons") > 0)
@@ -121,16 +123,6 @@ def fit_statistics(fit: Any, *, judge: str | None = None) -> FitStatistics:
         judges = judges.with_columns(agreement=_agreement(apart, result, judge_numbers, size, times))
         judges = flagged(judges.filter(pl.col("comparisons") > 0), "judge_id", JUDGE_WORDS)
     return FitStatistics(flagged(items, "ID", ITEM_WORDS), judges, (*outcomes.notices, *notices))
-
-
-def _residuals(gap: Floats, result: Floats, nu: float) -> tuple[Floats, Floats]:
-    """Per comparison, the squared difference of result and expectation, and the variance."""
-    won, lost, tie = outcome_probabilities(gap, nu)
-    half = 0.0 if tie is None else tie / 2
-    variance = won * lost if tie is None else (won + lost) / 4 - ((won - lost) / 2) ** 2
-    # 1 - E as the other side's share, which keeps its digits where the first is almost sure to win.
-    surplus = np.where(result == 1, lost + half, result - (won + half))
-    return surplus**2, variance
 
 
 def _agreement(apart: Floats, result: Floats, judge: Ints, size: int, times: Floats) -> pl.Series:

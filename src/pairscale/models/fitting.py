@@ -14,16 +14,15 @@ import polars as pl
 import polars.selectors as cs
 
 from pairscale.core.columns import judge_column
-from pairscale.core.comparisons import AS_NEW, BY_ADDED, OF_ITS_PAIR, say_copies
+from pairscale.core.comparisons import AS_NEW, BY_ADDED, say_copies
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, checked, require_choice
 from pairscale.core.results import Results
-from pairscale.core.tables import TIMES, as_text, is_blank, times_of
+from pairscale.core.tables import TIMES, as_text, is_blank
 from pairscale.models.bayes.settings import Answer, Judges
 from pairscale.models.data import order_is_known
 from pairscale.models.rows import PROBABILITY, read_rows
-from pairscale.pairing.table import numbered
 from pairscale.store.reading import read_comparisons
 
 if TYPE_CHECKING:
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from pairscale.models.data import Ties
     from pairscale.models.elo import EloFit
     from pairscale.store.runfile import RunFile
-
-__all__ = ["FitModel", "fit"]
 
 FitModel: TypeAlias = Literal["bt", "elo", "bayes"]
 """The models there are."""
@@ -200,24 +197,23 @@ def fit(
     )  # fmt: skip
     if position or not order_is_known(comparisons.table):
         return fitted
-    return replace(fitted, notices=(*fitted.notices, *_say_order_effect(comparisons.table, fitted)))
+    return replace(fitted, notices=(*fitted.notices, *_say_order_effect(fitted)))
 
 
-def _say_order_effect(table: pl.DataFrame, fitted: BTFit) -> list[str]:
+def _say_order_effect(fitted: BTFit) -> list[str]:
     """That the text shown first wins surely more, or less, often than the scores explain."""
-    ids = fitted.theta["ID"]
-    decided = table.filter(OF_ITS_PAIR & pl.col("ID1").is_in(ids) & pl.col("ID2").is_in(ids))
-    decided = decided.filter(pl.col("ID1") != pl.col("ID2"))
-    theta = fitted.theta["theta"].to_numpy()
-    gap = theta[numbered(decided["ID1"], ids)] - theta[numbered(decided["ID2"], ids)]
-    times = times_of(decided)
-    weight = np.ones(decided.height) if times is None else times.to_numpy()
-    expected = 1 / (1 + np.exp(-gap))
-    won = (decided["better_id"] == decided["ID1"]).to_numpy()
-    surplus = float(weight @ (won - expected))
-    if surplus**2 <= _SURE**2 * float(weight @ (expected * (1 - expected))):
+    outcomes = fitted.outcomes
+    everyone = pl.DataFrame({"ID": outcomes.ids}).join(fitted.theta, on="ID", how="left", maintain_order="left")
+    theta = everyone["theta"].to_numpy()
+    gap = theta[outcomes.first] - theta[outcomes.second]
+    weight = np.isfinite(gap) & (outcomes.first != outcomes.second) & (outcomes.result != 0.5)
+    expected = 1 / (1 + np.exp(-np.where(weight, gap, 0.0)))
+    if outcomes.times is not None:
+        weight = weight * outcomes.times
+    surplus = weight @ (outcomes.result - expected)
+    if surplus**2 <= _SURE**2 * (weight @ (expected * (1 - expected))):
         return []
-    share = float(weight @ won) / float(weight.sum())
+    share = weight @ outcomes.result / weight.sum()
     side = "more" if surplus > 0 else "less"
     return [
         notice(
@@ -265,7 +261,14 @@ def _fit_bayes(
     if graded:
         columns.append(PROBABILITY)
     if slopes:
-        columns.append(_judges(rows))
+        column = judge_column(rows)
+        who = pl.Series([], dtype=pl.String) if column is None else as_text(rows[column], "results")
+        if is_blank(who).any() or who.n_unique() < 2:
+            raise InputError(
+                "judges='slopes' compares judges: it needs a column judge_id or judge without empty values, and two "
+                "judges or more; leave it out"
+            )
+        columns.append(who.alias("judge_id"))
     approximate = engine == "laplace"
     if approximate:
         notices.append(notice(_APPROXIMATE))
@@ -276,18 +279,6 @@ _DEFAULT_VARIANTS: dict[tuple[bool, bool], Variant] = {
     (True, True): "btl_e_b", (True, False): "btl_e", (False, True): "btl_b", (False, False): "btl",
 }  # fmt: skip
 """By whether the judge may lapse, and whether results say who stood first."""
-
-
-def _judges(rows: pl.DataFrame) -> pl.Series:
-    """Who judged each row, where judges have slopes."""
-    column = judge_column(rows)
-    judges = pl.Series([], dtype=pl.String) if column is None else as_text(rows[column], "results")
-    if is_blank(judges).any() or judges.n_unique() < 2:
-        raise InputError(
-            "judges='slopes' compares judges: it needs a column judge_id or judge without empty values, and two judges "
-            "or more; leave it out"
-        )
-    return judges.alias("judge_id")
 
 
 def counted_by(

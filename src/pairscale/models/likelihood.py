@@ -17,23 +17,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairscale.models.data import connected_parts
-from pairscale.models.linalg import Information, pair_sums
+from pairscale.models.linalg import Information
+from pairscale.pairing.table import linked_groups
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
     from pairscale.models.data import Counts
-
-__all__ = [
-    "RUNAWAY",
-    "Moments",
-    "Parameters",
-    "moments",
-    "outcome_probabilities",
-    "runaways",
-    "start_at",
-    "with_weights",
-]
 
 _WIDEST = 600.0  # exp(-d) is a number up to here
 RUNAWAY = 20.0
@@ -104,15 +93,15 @@ class Moments:
     information: Information
 
 
-def outcome_probabilities(gap: Floats, nu: float) -> tuple[Floats, Floats, Floats | None]:
-    """The probability that the first wins, that the second does, and of a tie (None when ``nu`` is 0).
+def outcome_probabilities(gap: Floats, nu: float) -> tuple[Floats, Floats, Floats | float]:
+    """The probability that the first wins, that the second does, and of a tie.
 
     None of them loses digits where it is small.
     """
     odds = np.exp(-np.clip(gap, -_WIDEST, _WIDEST))
     if not nu:
         won = 1 / (1 + odds)
-        return won, odds * won, None
+        return won, odds * won, 0.0
     tie = nu * np.sqrt(odds)
     won = 1 / (1 + odds + tie)
     return won, odds * won, tie * won
@@ -128,35 +117,49 @@ def moments(counts: Counts, point: Parameters, prior: float = 0.0) -> Moments:
     """
     times = counts.times
     won, lost, tie = outcome_probabilities(point.gaps(counts), point.nu)
-    if tie is None:
-        expected = times * won
-        weights = expected * lost
-    else:
+    if point.ties:
         expected = times * (won + tie / 2)
         weights = times * ((won + lost) / 4 - ((won - lost) / 2) ** 2)
-    of_items = pair_sums(counts, weights, weights)
-    border = []
-    corner = np.zeros((point.n_further, point.n_further))
+    else:
+        expected = times * won
+        weights = expected * lost
+    joint = None
+    of_ties = 0.0
     left = []
     if point.position:
-        border.append(pair_sums(counts, weights, -weights))
-        corner[0, 0] = weights.sum()
-        left.append(float(counts.won.sum() - expected.sum()))
-    if tie is not None and counts.tied is not None:
+        left.append(counts.won.sum() - expected.sum())
+    if counts.tied is not None:
         joint = -times * tie * (won - lost) / 2
-        border.append(pair_sums(counts, joint, -joint))
-        corner[-1, -1] = (times * tie * (1 - tie)).sum()
-        left.append(float((counts.tied - times * tie).sum()))
-        if point.position:
-            corner[0, 1] = corner[1, 0] = joint.sum()
-    columns = np.reshape(border, (point.n_further, counts.n_items)).T
+        of_ties = (times * tie * (1 - tie)).sum()
+        left.append((counts.tied - times * tie).sum())
+    information = _information(counts, weights, prior, position=point.position, joint=joint, of_ties=of_ties)
     return Moments(
         # An item compared with itself wins half of two decisions each time, whatever theta is.
-        expected=pair_sums(counts, expected, times - expected) + counts.self_pairs,
-        diagonal=of_items + counts.self_pairs / 2,
+        expected=counts.sums(expected, times - expected) + counts.self_pairs,
+        diagonal=information.own + counts.self_pairs / 2,
         left=np.array(left),
-        information=Information(counts, weights, of_items, columns, corner, prior),
+        information=information,
     )
+
+
+def _information(
+    counts: Counts, weights: Floats, prior: float, *, position: bool, joint: Floats | None = None, of_ties: float = 0.0
+) -> Information:
+    """What pairs of these weights tell about the scores, and about the further parameters in the model."""
+    border = []
+    if position:
+        border.append(counts.sums(weights, -weights))
+    if joint is not None:
+        border.append(counts.sums(joint, -joint))
+    corner = np.zeros((len(border), len(border)))
+    if position:
+        corner[0, 0] = weights.sum()
+    if joint is not None:
+        corner[-1, -1] = of_ties
+        if position:
+            corner[0, 1] = corner[1, 0] = joint.sum()
+    columns = np.reshape(border, (len(border), counts.n_items)).T
+    return Information(counts, weights, counts.sums(weights, weights), columns, corner, prior)
 
 
 def start_at(counts: Counts, *, position: bool = False) -> Parameters:
@@ -166,7 +169,7 @@ def start_at(counts: Counts, *, position: bool = False) -> Parameters:
     if position:
         values = np.append(values, 0.0)
     if counts.tied is not None:
-        share = float(counts.tied.sum() / counts.times.sum())
+        share = counts.tied.sum() / counts.times.sum()
         values = np.append(values, np.log(2 * share / (1 - share)))
     return Parameters(values, position, ties=counts.tied is not None)
 
@@ -175,13 +178,7 @@ def with_weights(information: Information, at: Parameters, weights: Floats) -> I
     """The information with other weights for its pairs; as it is where ties are modelled."""
     if at.ties:
         return information
-    border = information.border
-    corner = information.corner
-    if at.position:
-        border = pair_sums(information.counts, weights, -weights)[:, None]
-        corner = np.array([[weights.sum()]])
-    own = pair_sums(information.counts, weights, weights)
-    return replace(information, weights=weights, own=own, border=border, corner=corner)
+    return _information(information.counts, weights, information.prior, position=at.position)
 
 
 def runaways(counts: Counts, theta: Floats) -> list[Ints]:
@@ -191,5 +188,5 @@ def runaways(counts: Counts, theta: Floats) -> list[Ints]:
     near = np.abs(theta[counts.first] - theta[counts.second]) <= RUNAWAY
     if near.all():
         return []
-    groups = connected_parts(counts, near)
+    groups = linked_groups(counts.first[near], counts.second[near], counts.n_items)
     return groups if len(groups) > 1 else []

@@ -23,22 +23,6 @@ import scipy
 from pairscale.core.arrays import WITHOUT_SCIPY, Floats, Ints
 from pairscale.models.data import Counts
 
-__all__ = [
-    "EXACT_LIMIT",
-    "FACTOR_LIMIT",
-    "PROBE_SEED",
-    "Information",
-    "conjugate_gradients",
-    "covariance",
-    "difference_variances",
-    "is_exact",
-    "laplacian",
-    "pair_sums",
-    "pair_variances",
-    "solve",
-    "variances",
-]
-
 EXACT_LIMIT = 5_000
 """Up to this number of items the information is inverted, as a dense matrix, for exact standard errors."""
 
@@ -79,14 +63,6 @@ class Information:
     def degree(self) -> Floats:
         """The diagonal of L + t I."""
         return self.own + self.prior
-
-
-def pair_sums(counts: Counts, of_first: Floats, of_second: Floats) -> Floats:
-    """Per item, the sum over its pairs of a number for the first and one for the second of each pair."""
-    size = counts.n_items
-    return np.asarray(
-        np.bincount(counts.first, of_first, size) + np.bincount(counts.second, of_second, size), dtype=np.float64
-    )
 
 
 def is_exact(counts: Counts) -> bool:
@@ -239,7 +215,7 @@ def _factor(information: Information) -> tuple[Floats, float] | None:
     counts = information.counts
     degree = information.degree
     size = counts.n_items
-    ridge = float(degree.mean())
+    ridge = degree.mean()
     matrix = laplacian(counts.first, counts.second, information.weights, degree, information.border.T)
     matrix[:size, :size] += ridge / size
     matrix[size:, size:] = information.corner
@@ -303,7 +279,7 @@ def _flows(information: Information, probes: int) -> Floats:
     flow = np.empty((size, probes))
     for probe in range(probes):
         signed = np.sqrt(weights) * (2.0 * random.integers(0, 2, len(weights)) - 1.0)
-        flow[:, probe] = pair_sums(counts, signed, -signed)
+        flow[:, probe] = counts.sums(signed, -signed)
         if information.prior:
             flow[:, probe] += np.sqrt(information.prior) * (2.0 * random.integers(0, 2, size) - 1.0)
     return flow

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from pairscale.models.bayes.posterior import Posterior
     from pairscale.models.bayes.settings import Repeats
 
-__all__ = ["MAX_ANSWERS", "ModelCheck", "check_model"]
-
 MAX_ANSWERS = 20_000
 """More answers are not checked: with enough of them, every model fails."""
 _FEWEST_PER_ITEM = 3
@@ -91,7 +89,7 @@ class ModelCheck:
         return "< 0.001" if self.p < 0.001 else f"= {self.p:.3f}"
 
 
-def check_model(rows: pl.DataFrame, seed: int = 1, fit: BTLFit | None = None) -> list[ModelCheck]:
+def check_model(rows: pl.DataFrame, seed: int = 1) -> list[ModelCheck]:
     """The three checks, of answers in the order in which they came.
 
     Where the judge repeats itself, only the first answer to each pair is looked at.
@@ -99,7 +97,6 @@ def check_model(rows: pl.DataFrame, seed: int = 1, fit: BTLFit | None = None) ->
     Args:
         rows: ``ID1 ID2 better_id``; rows without a winner are left out.
         seed: of the draws.
-        fit: the Bayesian fit of these answers, so that it is not made again.
 
     Returns:
         None of them for fewer than three answers a text, or for more than :data:`MAX_ANSWERS`.
@@ -108,8 +105,8 @@ def check_model(rows: pl.DataFrame, seed: int = 1, fit: BTLFit | None = None) ->
     ids = sorted(set(answers["ID1"]) | set(answers["ID2"]))
     if not max(1, _FEWEST_PER_ITEM * len(ids)) <= answers.height <= MAX_ANSWERS:
         return []
-    full = fit or _fitted(answers, ids, seed, "learned")
-    if (full.repeat_agreement.rho or 0.0) > _REPEATS_ITSELF:
+    full = _fitted(answers, ids, seed, "learned")
+    if full.repeat_agreement.rho > _REPEATS_ITSELF:
         smaller = pl.min_horizontal("ID1", "ID2")
         larger = pl.max_horizontal("ID1", "ID2")
         answers = answers.filter(pl.struct(smaller.alias("a"), larger.alias("b")).is_first_distinct())
@@ -159,7 +156,7 @@ def _chances(posterior: Posterior, first: Ints, second: Ints, seed: int) -> Floa
     predictor = theta[:, first] - theta[:, second]
     if posterior.b is not None:
         predictor += posterior.b[chosen, None]
-    chance: Floats = scipy.special.expit(predictor)
+    chance = scipy.special.expit(predictor)
     if posterior.epsilon is not None:
         lapse = posterior.epsilon[chosen, None]
         chance = (1 - lapse) * chance + lapse / 2
@@ -196,7 +193,7 @@ def _curved(distance: Floats, before: Floats) -> Floats:
     weight = scipy.special.expit(before) * scipy.special.expit(-before)
     linear = np.square(before) @ weight
     factor = (_squared(before) * before) @ weight / linear if linear > 0 else 0.0
-    return np.asarray(_squared(distance) - factor * distance)
+    return _squared(distance) - factor * distance
 
 
 def _squared(distance: Floats) -> Floats:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
+from pairscale.models.data import side_sums
 from pairscale.models.linalg import laplacian
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
-
-__all__ = ["PriorMode", "prior_mode", "signed_sums"]
 
 _STEPS = 60
 _DONE = 1e-6
@@ -67,16 +66,12 @@ def prior_mode(i: Ints, j: Ints, times: Floats, won: Floats, *, prior: float, st
         share = 1.0
         p = scipy.special.expit(d)
         weights = times * p * (1 - p)
-        diagonal = np.asarray(np.bincount(i, weights, n) + np.bincount(j, weights, n) + prior, dtype=np.float64)
+        diagonal = side_sums(i, j, weights, weights, n) + prior
         curvature = laplacian(i, j, weights, diagonal, np.zeros((0, n)))
         factor, _ = scipy.linalg.lapack.dpotrf(curvature, lower=1, clean=1, overwrite_a=1)
-        slope = signed_sums(i, j, won - times * p, n) - prior * theta
+        surplus = won - times * p
+        slope = side_sums(i, j, surplus, -surplus, n) - prior * theta
         step, _ = scipy.linalg.lapack.dpotrs(factor, slope, lower=1)
         if np.abs(step).max(initial=0.0) < _DONE:
             break
     return PriorMode(theta, before, p, factor)
-
-
-def signed_sums(i: Ints, j: Ints, values: Floats, n: int) -> Floats:
-    """Per item, the sum over its pairs, with the sign that says on which side it is."""
-    return np.asarray(np.bincount(i, values, n) - np.bincount(j, values, n), dtype=np.float64)

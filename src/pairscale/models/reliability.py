@@ -27,19 +27,6 @@ if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
     from pairscale.models.bayes.model import Cells, JudgeParameters
 
-__all__ = [
-    "ReliabilityOfDraws",
-    "ScaleSeparation",
-    "eap_reliability",
-    "expected_r2",
-    "kendall",
-    "outlying",
-    "pearson",
-    "reliability_of_draws",
-    "scale_separation_reliability",
-    "spearman",
-]
-
 _MOST_OUTSIDE = 10  # texts for each one that may lie outside: more are no outliers but a second group
 _WON_LITTLE = 0.2  # of their comparisons with the others, the texts outside won surely less than this
 _FAR = 3.2  # standard deviations of the others' scores
@@ -104,10 +91,6 @@ def reliability_of_draws(
         return ReliabilityOfDraws(None, None, None, None, None, None, ())
     squares = np.square(_correlations(draws, means))
     lower, upper = np.quantile(squares, [0.025, 0.975])
-    in_order = np.arange(2.0, 2 * len(means) + 1)  # twice the ranks
-    rank = by_rank(means[None], in_order)[0]
-    blocks = np.array_split(draws, 1 + draws.size // BLOCK)
-    of_ranks = np.concatenate([_correlations(by_rank(block, in_order), rank) for block in blocks])
     without = None
     outside = np.zeros(len(means), dtype=bool)
     if cells is not None and model is not None:
@@ -119,7 +102,7 @@ def reliability_of_draws(
         lower=float(lower),
         upper=float(upper),
         eap=eap_reliability(draws),
-        rank_correlation=float(of_ranks.mean()),
+        rank_correlation=expected_rank_correlation(draws, means),
         without_outliers=without,
         outliers=tuple(np.flatnonzero(outside).tolist()),
     )
@@ -128,6 +111,14 @@ def reliability_of_draws(
 def expected_r2(draws: Floats, means: Floats) -> float:
     """The mean over draws of the squared correlation with the posterior means."""
     return float(np.square(_correlations(draws, means)).mean())
+
+
+def expected_rank_correlation(draws: Floats, scores: Floats) -> float:
+    """The mean over draws of the rank correlation with some scores."""
+    in_order = np.arange(2.0, 2 * len(scores) + 1)  # twice the ranks
+    rank = by_rank(scores[None], in_order)[0]
+    blocks = np.array_split(draws, 1 + draws.size // BLOCK)
+    return float(np.concatenate([_correlations(by_rank(block, in_order), rank) for block in blocks]).mean())
 
 
 def _correlations(rows: Floats, column: Floats) -> Floats:
@@ -147,21 +138,16 @@ def outlying(means: Floats, cells: Cells) -> npt.NDArray[np.bool_]:
     outside = np.zeros(len(means), dtype=bool)
     if cells.z is not None:  # logits say how far
         return outside
-    for side in (1.0, -1.0):
+    for side, upper, lower in ((1.0, cells.winner, cells.loser), (-1.0, cells.loser, cells.winner)):
         scores = side * means
         order = np.argsort(scores)
-        upper, lower = (cells.winner, cells.loser) if side > 0 else (cells.loser, cells.winner)
-        widest = 0.0
-        group = outside[:0]
-        for size in range(1, len(means) // _MOST_OUTSIDE + 1):
+        gaps = np.diff(scores[order])[: len(means) // _MOST_OUTSIDE]
+        for last in np.argsort(-gaps, kind="stable"):
             members = np.zeros(len(means), dtype=bool)
-            members[order[:size]] = True
-            gap = float(scores[order[size]] - scores[order[size - 1]])
-            if gap > widest and _far_below(scores, members, upper, lower, cells.times):
-                widest = gap
-                group = members
-        if len(group):
-            outside |= group
+            members[order[: last + 1]] = True
+            if _far_below(scores, members, upper, lower, cells.times):
+                outside |= members
+                break
     return outside
 
 
@@ -173,8 +159,8 @@ def _far_below(scores: Floats, members: npt.NDArray[np.bool_], winner: Ints, los
         return False
     across = members[winner] != members[loser]
     weight = times[across]
-    won = float(weight @ members[winner[across]])
-    lost = float(weight.sum()) - won
+    won = weight @ members[winner[across]]
+    lost = weight.sum() - won
     if lost <= 0 or scipy.special.betaincinv(won + 1, lost, 0.95) > _WON_LITTLE:
         return False
     member = np.where(members[winner], winner, loser)[across]
@@ -320,7 +306,10 @@ def pearson(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:
 
 def spearman(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:
     """Spearman's rank correlation."""
-    return pearson(_ranks(x), _ranks(y))
+    if len(x) < 2:
+        return None
+    in_order = np.arange(2.0, 2 * len(x) + 1)
+    return pearson(by_rank(x[None], in_order)[0], by_rank(y[None], in_order)[0])
 
 
 def kendall(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:
@@ -328,13 +317,6 @@ def kendall(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:
     from scipy.stats import kendalltau  # which takes most of a second to import
 
     return None if _is_flat(x) or _is_flat(y) else float(kendalltau(x, y).statistic)
-
-
-def _ranks(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Ranks from 1; equal values share the mean of theirs."""
-    _, which, times = np.unique(values, return_inverse=True, return_counts=True)
-    mean: npt.NDArray[np.float64] = np.cumsum(times) - (times - 1) / 2
-    return mean[which]
 
 
 def _is_flat(values: npt.NDArray[Any]) -> bool:

@@ -6,22 +6,21 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import polars as pl
 
-from pairscale.core.comparisons import OF_ITS_PAIR, say_left_out
-from pairscale.core.errors import FitError, InputError
+from pairscale.core.comparisons import say_left_out
+from pairscale.core.errors import FitError
 from pairscale.core.options import require_choice
 from pairscale.core.results import read_probabilities
-from pairscale.core.tables import Table, listed, require_columns, require_ids, to_frame
-from pairscale.models.data import as_results
+from pairscale.core.tables import Table, require_columns
+from pairscale.models.data import as_results, outcome_figures, require_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["PROBABILITY", "BayesTies", "read_rows"]
-
 BayesTies = Literal["drop", "half"]
 """What to do with ties: leave them out, or count half a win each."""
 
-_CLOSE = ("tie", "flip")
+CLOSE = ("tie", "flip")
+"""Outcomes that say that two texts are close."""
 PROBABILITY = "probability"
 
 
@@ -37,15 +36,17 @@ def read_rows(
         graded: whether a column ``probability`` is evidence, too.
 
     Raises:
+        InputError: when ``ids`` leaves one of the results out.
         TableError: when there is no such column, or a value is not between 0 and 1.
     """
     require_choice(ties, "ties", get_args(BayesTies))
     frame = as_results(results).table
-    usable = OF_ITS_PAIR
+    close: tuple[str, ...] = ()
     why = "a tie, no winner, or a winner that is not of the pair"
     if ties == "half":
-        usable = usable | _is_tie(frame)
+        close = CLOSE
         why = "no winner and no tie, or a winner that is not of the pair"
+    usable = outcome_figures(frame, *close).is_not_null()
     if graded:
         require_columns(frame, [PROBABILITY], "answer='probability'")
         frame = frame.with_columns(read_probabilities(frame[PROBABILITY], "results"))
@@ -58,19 +59,4 @@ def read_rows(
     if apart.is_empty():
         raise FitError("no comparison has a winner; there is nothing to fit")
     seen = pl.concat([apart["ID1"], apart["ID2"].alias("ID1")]).unique().sort().to_list()
-    if ids is None:
-        return apart, seen, notices
-    names = require_ids(to_frame({"ID": list(ids)}, "ids"), ["ID"], "ids")["ID"].to_list()
-    unknown = sorted(set(seen) - set(names))
-    if unknown or len(set(names)) < len(names):
-        raise InputError(f"ids must be unique, and name every sample of the results; missing: {listed(unknown)}")
-    return apart, names, notices
-
-
-def _is_tie(frame: pl.DataFrame) -> pl.Expr:
-    tied = pl.lit(value=False)
-    if "outcome" in frame.columns:
-        tied = pl.col("outcome").cast(pl.String).is_in(_CLOSE)
-    elif "result" in frame.columns:
-        tied = pl.col("result").cast(pl.Float64, strict=False) == 0.5
-    return pl.col("better_id").is_null() & tied.fill_null(value=False)
+    return apart, require_all(ids, seen), notices

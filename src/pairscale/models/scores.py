@@ -9,8 +9,6 @@ import polars as pl
 
 from pairscale.core.arrays import Floats
 
-__all__ = ["SCORES", "win_scores", "with_scores"]
-
 SCORES = ("score", "score_lower", "score_upper")
 """The columns of readable scores."""
 
@@ -35,10 +33,11 @@ def win_scores(mean: Floats, sd: Floats, lower: Floats, upper: Floats) -> tuple[
         The scores from 0 to 100, the lower ends of their intervals, and the upper ends.
     """
     variance = np.square(sd)
-    scores = [_shares(mean, variance, mean, variance)]
-    scores += [_shares(end, np.zeros(len(mean)), mean, variance) for end in (lower, upper)]
-    middle, low, high = scores
-    return middle, np.minimum(low, middle), np.maximum(high, middle)
+    none = np.zeros(len(mean))
+    middle = _shares(mean, variance, mean, variance)
+    low = np.minimum(_shares(lower, none, mean, variance), middle)
+    high = np.maximum(_shares(upper, none, mean, variance), middle)
+    return middle, low, high
 
 
 def with_scores(items: pl.DataFrame) -> pl.DataFrame:
@@ -61,4 +60,4 @@ def _shares(theta: Floats, variance: Floats, others: Floats, their_variance: Flo
         wins = 0.5 + 0.5 * np.tanh((theta[rows, None] - others) / (2 * widened))  # logistic
         own = wins[np.arange(len(wins)), np.arange(n)[rows]]
         total[rows] = wins.sum(axis=1) - own
-    return np.asarray(100 * total / max(n - 1, 1))
+    return 100 * total / max(n - 1, 1)

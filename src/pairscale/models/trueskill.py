@@ -25,8 +25,6 @@ from scipy.special import erfcx, ndtr
 
 from pairscale.core.errors import InputError
 
-__all__ = ["BETA", "MU", "SIGMA", "Beliefs", "update", "update_tie", "win_probability"]
-
 MU = 25.0
 """What is believed of an item before its first comparison: the mean."""
 

@@ -13,17 +13,15 @@ import numpy as np
 from pairscale.core.errors import FitError, InputError
 from pairscale.core.jobs import run_tasks, values_of
 from pairscale.core.notices import notice
-from pairscale.models.data import connected_parts
 from pairscale.models.likelihood import outcome_probabilities
 from pairscale.models.linalg import EXACT_LIMIT, covariance, is_exact, variances
+from pairscale.pairing.table import linked_groups
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
     from pairscale.models.data import Counts, Units
     from pairscale.models.engines import FitEngine, Root
     from pairscale.models.likelihood import Parameters
-
-__all__ = ["Uncertainty", "assess"]
 
 _FEW_CLUSTERS = 20
 _RANK_DRAWS = 2_000
@@ -98,7 +96,9 @@ def assess(
             uncertainty.interval_se = _standard_errors(full[:size, :size], reference)
             uncertainty.columns["se_robust"] = uncertainty.interval_se
             uncertainty.further_se = np.sqrt(np.diag(full)[size:])
-            uncertainty.notices += _say_few_clusters(units.n_clusters)
+            if units.n_clusters < _FEW_CLUSTERS:
+                text = f"robust standard errors of only {units.n_clusters} clusters are themselves unsure"
+                uncertainty.notices.append(notice(f"{text}, and rather too small"))
         if options["covariance"]:
             uncertainty.covariance = full[:size, :size]
     draws = None
@@ -107,7 +107,9 @@ def assess(
     elif ranks and full is not None:
         draws = _normal_draws(root.at.theta, full[:size, :size], options["seed"])
     if ranks and draws is not None:
-        lower, upper = _rank_bounds(draws, options["level"])
+        ranks_drawn = np.argsort(np.argsort(-draws, axis=1), axis=1) + 1  # 1 is the highest score
+        tail = (1 - options["level"]) / 2
+        lower, upper = np.quantile(ranks_drawn, [tail, 1 - tail], axis=0, method="inverted_cdf").astype(np.int64)
         uncertainty.columns |= {"rank_lower": lower, "rank_upper": upper}
     return uncertainty
 
@@ -119,12 +121,6 @@ def _standard_errors(spread: Floats, reference: int | None) -> Floats:
         variance = variance + variance[reference] - 2 * spread[reference]
         variance[reference] = 0.0
     return np.sqrt(np.maximum(variance, 0.0))
-
-
-def _say_few_clusters(n: int) -> list[str]:
-    if n >= _FEW_CLUSTERS:
-        return []
-    return [notice(f"robust standard errors of only {n} clusters are themselves unsure, and rather too small")]
 
 
 def _sandwich(model: Floats, counts: Counts, units: Units, root: Root) -> Floats:
@@ -140,9 +136,8 @@ def _sandwich(model: Floats, counts: Counts, units: Units, root: Root) -> Floats
         raise FitError("robust standard errors need at least 2 clusters; all comparisons are of one")
     members = np.asarray(units.cluster)
     won, _, tie = outcome_probabilities(root.at.gaps(counts), root.at.nu)
-    expected = won if tie is None else won + tie / 2
     weight = units.weight * units.times
-    surplus = weight * (units.result - expected[units.pair])
+    surplus = weight * (units.result - (won + tie / 2)[units.pair])
 
     def along(column: Ints | int, values: Floats) -> Floats:
         sums = np.bincount(members * width + column, values, groups * width)
@@ -151,8 +146,8 @@ def _sandwich(model: Floats, counts: Counts, units: Units, root: Root) -> Floats
     scores = along(counts.first[units.pair], surplus) - along(counts.second[units.pair], surplus)
     if root.at.position:
         scores += along(size, surplus)
-    if tie is not None:
-        scores += along(width - 1, weight * ((units.result == 0.5) - tie[units.pair]))
+    if root.at.ties:
+        scores += along(width - 1, weight * ((units.result == 0.5) - np.asarray(tie)[units.pair]))
     half = scores @ model
     return half.T @ half * (groups / (groups - 1))
 
@@ -166,13 +161,32 @@ def _bootstrap(
     options: Mapping[str, Any],
     reference: int | None,
 ) -> Floats:
-    """Add bootstrap standard errors, and make intervals with them; the scores of the rounds."""
+    """Add bootstrap standard errors, and make intervals with them; the scores of the rounds that have an estimate.
+
+    A round gives every comparison (or every cluster of them) a new weight: how often it is drawn when as many are drawn
+    as there are, or, of other engines than ``sirt``, a standard exponential number (the Bayesian bootstrap), which is
+    never 0, so that whatever has an estimate has one in every round. Equal comparisons are drawn together, as one
+    multinomial or gamma number. Every block of rounds has a seed of its own, so that ``n_jobs`` changes no figure.
+
+    Raises:
+        FitError: when most rounds gave no estimate.
+    """
     n_rounds = options["bootstrap"]
-    rounds = _resampled_fits(counts, units, root.at, engine, options)
-    failed = n_rounds - len(rounds)
+    blocks = [range(begin, min(begin + _BLOCK, n_rounds)) for begin in range(0, n_rounds, _BLOCK)]
+    fitted = partial(_fitted_block, counts, units, root.at, engine, options["seed"])
+    draws: list[Floats] = []
+    for estimates in values_of(list(run_tasks(fitted, blocks, options["n_jobs"])), "block of bootstrap rounds"):
+        draws += estimates
+    failed = n_rounds - len(draws)
+    if failed > n_rounds / 2:
+        raise FitError(
+            f"{failed:,} of {n_rounds:,} bootstrap rounds left items without comparisons or groups unconnected: there "
+            "are too few comparisons to resample; leave bootstrap out, or use engine='map' or 'firth'"
+        )
     if failed:
         text = f"{failed:,} of {n_rounds:,} bootstrap rounds gave no estimate and were left out"
         uncertainty.notices.append(notice(text))
+    rounds = np.array(draws)
     theta = rounds[:, : counts.n_items]
     if options["covariance"]:
         uncertainty.covariance = np.atleast_2d(np.cov(theta, rowvar=False))
@@ -186,34 +200,6 @@ def _bootstrap(
     return theta
 
 
-def _resampled_fits(
-    counts: Counts, units: Units, start: Parameters, engine: FitEngine, options: Mapping[str, Any]
-) -> Floats:
-    """Scores and further parameters of resampled comparisons, one row per round that has an estimate.
-
-    A round gives every comparison (or every cluster of them) a new weight: how often it is drawn when as many are drawn
-    as there are, or, of other engines than ``sirt``, a standard exponential number (the Bayesian bootstrap), which is
-    never 0, so that whatever has an estimate has one in every round. Equal comparisons are drawn together, as one
-    multinomial or gamma number. Every block of rounds has a seed of its own, so that ``n_jobs`` changes no figure.
-
-    Raises:
-        FitError: when most rounds gave no estimate.
-    """
-    rounds = options["bootstrap"]
-    blocks = [range(begin, min(begin + _BLOCK, rounds)) for begin in range(0, rounds, _BLOCK)]
-    fitted = partial(_fitted_block, counts, units, start, engine, options["seed"])
-    draws: list[Floats] = []
-    for estimates in values_of(list(run_tasks(fitted, blocks, options["n_jobs"])), "block of bootstrap rounds"):
-        draws += estimates
-    failed = rounds - len(draws)
-    if failed > rounds / 2:
-        raise FitError(
-            f"{failed:,} of {rounds:,} bootstrap rounds left items without comparisons or groups unconnected: there "
-            "are too few comparisons to resample; leave bootstrap out, or use engine='map' or 'firth'"
-        )
-    return np.array(draws)
-
-
 def _fitted_block(
     counts: Counts, units: Units, start: Parameters, engine: FitEngine, seed: int, block: range
 ) -> list[Floats]:
@@ -223,8 +209,10 @@ def _fitted_block(
     for drawn in _drawn(units, random, len(block), smooth=engine.name != "sirt"):
         resampled = counts.reweighted(units, units.weight * drawn)
         has_comparisons = resampled.times > 0
-        if not has_comparisons.all() and len(connected_parts(resampled, has_comparisons)) > 1:
-            continue
+        if not has_comparisons.all():
+            first = counts.first[has_comparisons]
+            if len(linked_groups(first, counts.second[has_comparisons], counts.n_items)) > 1:
+                continue
         if start.ties and resampled.tied is not None and not 0 < resampled.tied.sum() < resampled.times.sum():
             continue
         root = engine.solve(resampled, start)
@@ -260,11 +248,3 @@ def _normal_draws(theta: Floats, spread: Floats, seed: int) -> Floats:
         factor = vectors * np.sqrt(np.maximum(values, 0))
     draws = np.random.default_rng(seed).standard_normal((_RANK_DRAWS, len(theta))) @ factor.T
     return np.asarray(theta + draws - draws.mean(axis=1, keepdims=True))
-
-
-def _rank_bounds(draws: Floats, level: float) -> tuple[Ints, Ints]:
-    """Per item, the ranks between which ``level`` of the draws lie; 1 is the highest score."""
-    ranks = np.argsort(np.argsort(-draws, axis=1), axis=1) + 1
-    tail = (1 - level) / 2
-    lower, upper = np.quantile(ranks, [tail, 1 - tail], axis=0, method="inverted_cdf")
-    return lower.astype(np.int64), upper.astype(np.int64)

@@ -80,15 +80,15 @@ class ComparisonPlan(ReprMixin, table="runs"):
     comparisons: int | None
     at_least: int
     half: int | None
-    per_item: float | None
-    questions: int | None
-    cost: float | None
-    minutes: float | None
     n_seeds: int
     n_reached: int
     simulated_items: int
     notices: tuple[str, ...]
     runs: pl.DataFrame
+    per_item: float | None = None
+    questions: int | None = None
+    cost: float | None = None
+    minutes: float | None = None
     preset: Preset = OURS
     goal: str = "order"
     answer: str = "winner"
@@ -227,20 +227,16 @@ def plan(
     plans = []
     for number, share in enumerate(judges):
         own = runs[number * seeds : (number + 1) * seeds]
-        plan = _plan(n, target, own, price, seconds, concurrency)
+        notices = _notices(n, own)
         if top != size:
-            plan = replace(plan, notices=(*plan.notices, f"they were for the top {size:,}: about the same share"))
-        plans.append(replace(plan, goal=goal, answer=answer, preset=preset, repeats=share))
+            notices.append(f"they were for the top {size:,}: about the same share")
+        said = {"goal": goal, "answer": answer, "preset": preset, "repeats": share, "notices": tuple(notices)}
+        plans.append(_plan(n, own, price, seconds, concurrency, reliability=target, **said))
     return plans[0] if len(plans) == 1 else replace(plans[0], repeating=plans[1])
 
 
 def _plan(
-    n: int,
-    reliability: float | None,
-    runs: list[SimulatedRun],
-    price: float | None,
-    seconds: float | None,
-    in_flight: int,
+    n: int, runs: list[SimulatedRun], price: float | None, seconds: float | None, in_flight: int, **said: Any
 ) -> ComparisonPlan:
     size = runs[0].n_items
     ends = sorted(math.ceil(run.comparisons * n / size) for run in runs)
@@ -249,38 +245,29 @@ def _plan(
     place = min(_enough(len(runs)) or len(runs), len(reached))
     middle = math.ceil(len(runs) / 2)
     comparisons = reached[place - 1] if len(reached) >= enough else None
-    per_item = None
-    questions = None
-    cost = None
-    minutes = None
     if comparisons is not None:
-        per_item = comparisons / n
         asked_for_each = sum(run.asked for run in runs) / max(1, sum(run.comparisons for run in runs))
         questions = math.ceil(comparisons * asked_for_each)
+        said |= {"per_item": comparisons / n, "questions": questions}
         if price is not None:
-            cost = questions * price
+            said["cost"] = questions * price
         if seconds is not None:
-            minutes = questions * seconds / in_flight / 60
+            said["minutes"] = questions * seconds / in_flight / 60
     table = pl.DataFrame(
         [{"seed": run.seed, "per_item": run.comparisons / size} | run.end for run in runs],
         schema_overrides=dict.fromkeys(FIGURES, pl.Float64()),
     )
     return ComparisonPlan(
         n_items=n,
-        reliability=reliability,
         selector=runs[0].selector,
         comparisons=comparisons,
         at_least=comparisons or ends[enough - 1],
         half=reached[middle - 1] if len(reached) >= middle else None,
-        per_item=per_item,
-        questions=questions,
-        cost=cost,
-        minutes=minutes,
         n_seeds=len(runs),
         n_reached=len(reached),
         simulated_items=size,
-        notices=tuple(_notices(n, runs)),
         runs=table.select("seed", "comparisons", "per_item", "stop_reason", *FIGURES[:2], spearman=FIGURES[2]),
+        **said,
     )
 
 

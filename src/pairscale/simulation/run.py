@@ -48,9 +48,17 @@ FIGURES = ("reliability_claimed", "reliability_true", "spearman_eap")
 MOST_PER_ITEM = 100
 """A run without a limit of its own ends after so many comparisons per item."""
 
-_TRUTH, _LUCK, _ARRIVAL = 1, 2, 3  # what a stream of random numbers is for
-_DF, _CUT = 4, 5.0  # degrees of freedom of a logit's error, and where logits are cut
-_SD_MIDDLE, _SD_SPREAD, _SD_LOW, _SD_HIGH = 1.5, 0.75, 0.3, 6.0
+# What a stream of random numbers is for.
+_TRUTH = 1
+_LUCK = 2
+_ARRIVAL = 3
+_DF = 4  # degrees of freedom of a logit's error
+_CUT = 5.0  # where logits are cut
+# The width of the abilities: its log-normal prior, and its bounds.
+_SD_MIDDLE = 1.5
+_SD_SPREAD = 0.75
+_SD_LOW = 0.3
+_SD_HIGH = 6.0
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -214,12 +222,14 @@ class _Judge:
         self._seed = seed
         self._like = like
         self._asked: Counter[int] = Counter()
-        self._luck: list[tuple[Floats, Floats, Floats]] = []  # per asking, for every pair: answer, silence and copy
+        self._luck: list[list[Floats]] = []  # per asking, for every pair: answer, silence and copy
 
     def answer(self, first: int, second: int) -> tuple[int | None, float | None]:
         """1 when the first wins, 0 when the second does, None when it declines; and the probability it states."""
-        like, n = self._like, len(self.truth)
-        i, j = min(first, second), max(first, second)
+        like = self._like
+        n = len(self.truth)
+        i = min(first, second)
+        j = max(first, second)
         pair = i * (2 * n - i - 1) // 2 + j - i - 1
         turn = self._asked[pair]
         self._asked[pair] += 1
@@ -227,8 +237,7 @@ class _Judge:
             rng = np.random.default_rng((self._seed, _LUCK, len(self._luck)))
             size = n * (n - 1) // 2
             needed = [size, size if like.invalid_rate else 0, size if self._repeats else 0]
-            luck, silence, copy = (rng.random(numbers) for numbers in needed)
-            self._luck.append((luck, silence, copy))
+            self._luck.append([rng.random(numbers) for numbers in needed])
         luck, silence, copy = self._luck[turn]
         if like.invalid_rate and silence[pair] < like.invalid_rate:
             return None, None
@@ -264,7 +273,7 @@ class _Drive:
         self._map = MapEstimate(engine.ledger.n)
         self._warm: Any = None
         self.theta: Floats = np.zeros(engine.ledger.n)
-        self.curve: list[dict[str, Any]] = []
+        self.curve: list[tuple[Any, ...]] = []
         self.refits: list[dict[str, Any]] = []
         self.stopped_at: int | None = None
         self.asked = 0
@@ -295,16 +304,16 @@ class _Drive:
         y, stated = self._judge.answer(proposal.first, proposal.second)
         engine.record(proposal.step_id, y, invalid_reason="simulated refusal", probability=stated)
         if y is not None and engine.committed in self._marks:
-            figures: dict[str, Any] = {"comparisons": engine.committed}
-            for name, estimate in (("mu", engine.ledger.mu), ("map", self._map.fit(engine.ledger.history))):
-                figures[f"spearman_{name}"] = spearman(estimate, self._judge.truth)
-                figures[f"kendall_{name}"] = kendall(estimate, self._judge.truth)
-            self.curve.append(figures)
+            truth = self._judge.truth
+            estimates = (engine.ledger.mu, self._map.fit(engine.ledger.history))
+            figures = [measure(estimate, truth) for estimate in estimates for measure in (spearman, kendall)]
+            self.curve.append((engine.committed, *figures))
 
     def _refit(self, request: RefitRequest) -> None:
         """Refit and measure; a closing refit guides no choice."""
         outcome = refit(request, self._fit_fn, self._warm)
-        row, self.theta = outcome.row, outcome.belief.theta_mean
+        row = outcome.row
+        self.theta = outcome.belief.theta_mean
         r = pearson(self.theta, self._judge.truth)
         self.refits.append(
             {name: row[name] for name in ("refit_id", "diagnostics_pass", "stop_decision", "is_closing")}
@@ -348,11 +357,10 @@ class MapEstimate:
         """
         n = len(self.theta)
         first, second, y = history.astype(np.int64).T
-        low, high = np.minimum(first, second), np.maximum(first, second)
-        at, slot = np.unique(low * n + high, return_inverse=True)
-        times: Floats = np.bincount(slot).astype(np.float64)
-        won: Floats = np.bincount(slot, np.where(first < second, y, 1.0 - y)).astype(np.float64)
-        pairs = at // n, at % n, times, won
+        at, slot = np.unique(np.minimum(first, second) * n + np.maximum(first, second), return_inverse=True)
+        times = np.bincount(slot).astype(np.float64)
+        won = np.bincount(slot, np.where(first < second, y, 1.0 - y)).astype(np.float64)
+        pairs = (at // n, at % n, times, won)
 
         def depth(log_sd: float) -> float:
             found = prior_mode(*pairs, prior=math.exp(-2 * log_sd), start=self.theta)
@@ -360,8 +368,8 @@ class MapEstimate:
             marginal = found.height - n * log_sd - float(np.log(np.diag(found.factor)).sum())
             return -(marginal - 0.5 * ((log_sd - math.log(_SD_MIDDLE)) / _SD_SPREAD) ** 2)
 
-        ends = math.log(_SD_LOW), math.log(_SD_HIGH)
-        best = float(minimize_scalar(depth, bounds=ends, method="bounded", options={"xatol": 0.02}).x)
+        ends = (math.log(_SD_LOW), math.log(_SD_HIGH))
+        best = minimize_scalar(depth, bounds=ends, method="bounded", options={"xatol": 0.02}).x
         self.sd = math.exp(best)
         self.theta = prior_mode(*pairs, prior=self.sd**-2, start=self.theta).theta
         return self.theta

@@ -18,7 +18,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.jobs import Done, require_jobs, values_of
 from pairscale.core.options import ProgressMode, checked, optional, require_int, require_number, require_probability
 from pairscale.judges.simulated import SimulatedJudge
-from pairscale.simulation.run import CURVE, REFITS, SimulatedRun, simulate_all
+from pairscale.simulation.run import CURVE, SimulatedRun, simulate_all
 
 if TYPE_CHECKING:
     from pairscale.adaptive.refits import FitFn
@@ -32,9 +32,9 @@ SETTING: dict[str, pl.DataType] = {
 }
 """What tells the runs of a study apart, besides the seed."""
 
+_OF_RUN = SETTING | {"seed": pl.Int64()}
 _ENDS = ("spearman_eap", "reliability_claimed", "reliability_true", "excess")
-RUNS: dict[str, pl.DataType] = SETTING | {
-    "seed": pl.Int64(),
+RUNS: dict[str, pl.DataType] = _OF_RUN | {
     "comparisons": pl.Int64(),
     "per_item": pl.Float64(),
     "asked": pl.Int64(),
@@ -196,15 +196,21 @@ def _gathered(
     baseline: str | None,
     settings: Mapping[str, Any],
 ) -> SimulationStudy:
-    runs = values_of(done, "run")
-    rows = [
-        label | ({"error": one.error} if one.value is None else one.value.end)
-        for label, one in zip(labels, done, strict=True)
-    ]
-    ends = _completed(pl.DataFrame(rows, schema={name: RUNS[name] for name in RUNS if name != "per_item"}))
-    labels = [label for label, one in zip(labels, done, strict=True) if one.error is None]
-    curves = _stacked(labels, [run.curve for run in runs], CURVE)
-    refits = _completed(_stacked(labels, [run.refits for run in runs], REFITS))
+    values_of(done, "run")
+    rows = []
+    curves_of_runs = []
+    refits_of_runs = []
+    for label, task in zip(labels, done, strict=True):
+        if task.value is None:
+            rows.append(label | {"error": task.error})
+            continue
+        rows.append(label | task.value.end)
+        setting = [pl.lit(label[name], dtype=kind).alias(name) for name, kind in _OF_RUN.items()]
+        curves_of_runs.append(task.value.curve.select(*setting, pl.all()))
+        refits_of_runs.append(task.value.refits.select(*setting, pl.all()))
+    ends = _completed(pl.DataFrame(rows, schema=RUNS))
+    curves = pl.concat(curves_of_runs).with_columns(per_item=pl.col("comparisons") / pl.col("n_items"))
+    refits = _completed(pl.concat(refits_of_runs))
     selector = pl.col("selector").cast(pl.Enum(settings["selector"]))
     by = [pl.col("n_items"), pl.col("ability_sd"), pl.col("concurrency"), selector]
     good = ends.filter(pl.col("error").is_null())
@@ -234,7 +240,7 @@ def _gathered(
 def _completed(table: pl.DataFrame) -> pl.DataFrame:
     """A table with how much more reliability was claimed than there was, and with comparisons per item."""
     excess = pl.col("reliability_claimed") - pl.col("reliability_true")
-    return table.with_columns(excess=excess, per_item=pl.col("comparisons") / pl.col("n_items"))
+    return table.with_columns(per_item=pl.col("comparisons") / pl.col("n_items"), excess=excess)
 
 
 def _of_all(table: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
@@ -244,30 +250,18 @@ def _of_all(table: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
     return joined.filter(pl.col("n_runs") == pl.col("_all")).drop("_all")
 
 
-def _stacked(
-    labels: Sequence[dict[str, Any]], tables: Sequence[pl.DataFrame], schema: Mapping[str, pl.DataType]
-) -> pl.DataFrame:
-    """The tables of all runs in one, each row with the setting of its run."""
-    names = SETTING | {"seed": pl.Int64()}
-    parts = [
-        table.select(*(pl.lit(label[name], dtype=kind).alias(name) for name, kind in names.items()), pl.all())
-        for label, table in zip(labels, tables, strict=True)
-    ]
-    stacked = pl.concat([pl.DataFrame(schema=names | dict(schema)), *parts])
-    return stacked.with_columns(per_item=pl.col("comparisons") / pl.col("n_items"))
-
-
 def means(table: pl.DataFrame, by: Sequence[str], figures: Sequence[str]) -> pl.DataFrame:
     """Per group ``n_runs``, and of each figure its mean and the ends of its 95 % interval (Student's t).
 
     One run has no interval: its ends are empty.
     """
-    parts = [
-        part
-        for name in figures
-        for part in (pl.col(name).mean(), pl.col(name).std().alias(f"_{name}"), pl.col(name).count().alias(f"n_{name}"))
-    ]
-    grouped = table.group_by(by, maintain_order=True).agg(pl.len().cast(pl.Int64).alias("n_runs"), *parts)
+    all_figures = pl.col(figures)
+    grouped = table.group_by(by, maintain_order=True).agg(
+        all_figures.mean(),
+        all_figures.std().name.prefix("_"),
+        all_figures.count().name.prefix("n_"),
+        n_runs=pl.len().cast(pl.Int64),
+    )
     columns: list[Any] = [*by, "n_runs"]
     for name in figures:
         n = np.maximum(grouped[f"n_{name}"].to_numpy(), 2)  # of fewer the spread is missing

@@ -15,8 +15,6 @@ from pairscale.models.fitting import fit
 from pairscale.store.reading import Comparisons, read_comparisons
 from pairscale.validity.scale import JudgeScale
 
-__all__ = ["Judged", "judge_names", "judged", "judged_by"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:

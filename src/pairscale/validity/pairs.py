@@ -10,8 +10,6 @@ from scipy.special import entr, expit
 from pairscale.core.arrays import Floats, Ints
 from pairscale.validity.scale import PeopleScale
 
-__all__ = ["next_pairs"]
-
 _N_CANDIDATES = 4000
 _N_DRAWS = 1000
 _N_GROUPS = 10
@@ -72,4 +70,4 @@ def _information(scale: PeopleScale, first: Ints, second: Ints, rng: np.random.G
 
 
 def _entropy(chance: Floats) -> Floats:
-    return np.asarray(entr(chance) + entr(1 - chance))
+    return entr(chance) + entr(1 - chance)

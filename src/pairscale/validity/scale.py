@@ -23,8 +23,6 @@ from scipy.special import expit
 
 from pairscale.core.arrays import Floats, Ints
 
-__all__ = ["LEVEL", "JudgeScale", "PeopleAnswers", "PeopleScale", "people_scale"]
-
 LEVEL = 0.95
 """Of the intervals."""
 
@@ -133,7 +131,7 @@ def people_scale(judge: JudgeScale, answers: PeopleAnswers, seed: int = 1) -> Pe
         seed: of the draws.
     """
     rng = np.random.default_rng(seed)
-    slopes: Floats = np.ones(answers.n_people)
+    slopes = np.ones(answers.n_people)
     scale = _drawn(judge, answers, slopes, rng)
     if answers.n_people == 1:
         return scale
@@ -167,8 +165,8 @@ def _slopes(scale: PeopleScale, answers: PeopleAnswers) -> tuple[Floats, Floats]
     """Every person's slope, the most probable one over the draws of the scores, and its standard deviation."""
     people = scale.people[:: _N_DRAWS // _SLOPE_DRAWS]
     gap = people[:, answers.first] - people[:, answers.second]
-    slopes: Floats = np.ones(answers.n_people)
-    curvature: Floats = np.ones(answers.n_people)
+    slopes = np.ones(answers.n_people)
+    curvature = np.ones(answers.n_people)
     for _ in range(_MAX_STEPS):
         chance = expit(slopes[answers.person] * gap)
         gradient = ((answers.result - chance) * gap).mean(axis=0)
@@ -192,16 +190,11 @@ class _Model:
         self.first = np.searchsorted(self.texts, answers.first)
         self.second = np.searchsorted(self.texts, answers.second)
         self.slope = slopes[answers.person]
-        centred = judge.draws - self.mean
-        count, n = centred.shape
-        # Of draws, covariances between texts are noisy, and more so the more texts there are.
-        self.shrunk = count / (count + n)
-        self.cross = self.shrunk * centred.T @ centred[:, self.texts] / (count - 1)
-        variances = np.square(centred).sum(axis=0) / (count - 1)
-        self.cross[self.texts, np.arange(self.size)] = variances[self.texts]
+        self.cross = covariances(judge.draws, self.texts)
+        variances = judge.draws.var(axis=0, ddof=1)
         self.values, self.vectors = np.linalg.eigh(self.cross[self.texts])
         self.values = np.maximum(self.values, 0.0)
-        self.sd = math.sqrt(float(np.mean(variances) + np.var(self.mean)))
+        self.sd = math.sqrt(np.mean(variances) + np.var(self.mean))
 
     def nodes(self) -> tuple[list[_Node], Floats]:
         """The grid of correlations and spreads, with the posterior weight of each node."""
@@ -235,7 +228,7 @@ class _Model:
             gradient, information = self._slope(x, centre, precision)
             factor = cho_factor(information, lower=True)
             step = cho_solve(factor, gradient)
-            step *= min(1.0, _LONGEST_STEP / max(float(np.abs(step).max()), 1e-300))
+            step *= min(1.0, _LONGEST_STEP / max(np.abs(step).max(), 1e-300))
             moved = self._log_density(x + step, centre, precision)
             while moved < value - 1e-6 and np.abs(step).max() > _SETTLED:
                 step /= 2
@@ -245,13 +238,13 @@ class _Model:
             if np.abs(step).max() < _SETTLED:
                 break
         lower = np.tril(factor[0])
-        log_determinant = 2 * float(np.log(np.diag(lower)).sum()) + float(np.log(variances).sum())
+        log_determinant = 2 * np.log(np.diag(lower)).sum() + np.log(variances).sum()
         return _Node(b, tau, value - 0.5 * log_determinant, x, lower)
 
     def _predictor(self, x: Floats) -> Floats:
         """Per answer, its logit."""
         logit = self.slope * (x[self.first] - x[self.second])
-        return np.asarray(logit + x[self.size] if self.answers.order_known else logit)
+        return logit + x[self.size] if self.answers.order_known else logit
 
     def _log_density(self, x: Floats, centre: Floats, precision: Floats) -> float:
         logit = self._predictor(x)
@@ -291,6 +284,18 @@ class _Model:
         if self.size:
             people[:, self.texts] = h
         return z, people
+
+
+def covariances(draws: Floats, texts: Ints) -> Floats:
+    """The covariances of all texts' scores with those of some.
+
+    Of draws, covariances between texts are noisy, and more so the more texts there are: these are shrunk.
+    """
+    centred = draws - draws.mean(axis=0)
+    count, n = centred.shape
+    cross: Floats = count / (count + n) * centred.T @ centred[:, texts] / (count - 1)
+    cross[texts, np.arange(len(texts))] = draws.var(axis=0, ddof=1)[texts]
+    return cross
 
 
 def _centred(draws: Floats) -> Floats:

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
 from scipy.stats import rankdata
 
+from pairscale.core.columns import judge_column
 from pairscale.core.display import ReportMixin, ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice, plural
 from pairscale.core.options import checked, require_int
+from pairscale.core.results import ORDER_KNOWN
 from pairscale.core.tables import listed
+from pairscale.models.data import outcome_figures
+from pairscale.models.reliability import expected_rank_correlation
+from pairscale.models.rows import CLOSE
+from pairscale.pairing.table import numbered
 from pairscale.store.reading import PEOPLE, Comparisons, is_run, read_comparisons
 from pairscale.validity.judged import Judged, judge_names, judged, judged_by
 from pairscale.validity.pairs import next_pairs
 from pairscale.validity.scale import LEVEL, JudgeScale, PeopleAnswers, PeopleScale, people_scale
 
 if TYPE_CHECKING:
-    from pairscale.core.arrays import Floats
     from pairscale.core.tables import Table
-
-__all__ = ["FEWEST_LABELS", "Trust", "Validity", "trust"]
 
 FEWEST_LABELS = 20
 """With fewer answers of people there is no figure, only the pairs to ask them about."""
@@ -50,11 +53,11 @@ class Validity:
         n_people: of how many people.
     """
 
-    estimate: float | None
-    lower: float | None
-    upper: float | None
-    n_labels: int
-    n_people: int
+    estimate: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    n_labels: int = 0
+    n_people: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -98,21 +101,16 @@ class Trust(ReportMixin, ReprMixin, table="items"):
         judged = f"On these {self.items.height:,} texts, the judge's scale correlates {_share(validity.estimate)}"
         lines = [f"{judged} with people's (95 % interval {interval}), from {answers}."]
         lines.append(f"Corrected by the answers, the ranking agrees with people's by {agreement}.")
-        moved = self._moved()
-        if moved:
-            lines.append(f"Moved most: {moved}.")
-        more = {width: needed - validity.n_labels for width, needed in self.needed.items()}
-        open_widths = [width for width, count in more.items() if count > 0]
-        if open_widths:
-            width = open_widths[0]
-            count = max(10, round(more[width], -1))
-            lines.append(f"About {count:,} more answers would make it ± {_share(width)}.")
-        return "\n".join(lines)
-
-    def _moved(self) -> str:
         most = self.items.filter(pl.col("moved") != 0).sort(pl.col("moved").abs(), descending=True).head(_MOVED_SHOWN)
-        words = [f"{row['ID']} {'up' if row['moved'] > 0 else 'down'} {abs(row['moved'])}" for row in most.to_dicts()]
-        return ", ".join(words)
+        moved = [f"{row['ID']} {'up' if row['moved'] > 0 else 'down'} {abs(row['moved'])}" for row in most.to_dicts()]
+        if moved:
+            lines.append(f"Moved most: {', '.join(moved)}.")
+        for width, needed in self.needed.items():
+            if needed > validity.n_labels:
+                count = max(10, round(needed - validity.n_labels, -1))
+                lines.append(f"About {count:,} more answers would make it ± {_share(width)}.")
+                break
+        return "\n".join(lines)
 
 
 @checked
@@ -197,13 +195,18 @@ def _held_against(run: Judged, labels: Comparisons | None, size: int, seed: int)
     if people is not None and people["at_random"].any():
         names = listed(people.filter("at_random")["person"].to_list(), 10)
         notices.append(notice(f"answers that could as well be random: {names}; their weight is small"))
+    validity = Validity(n_labels=len(answers), n_people=len(persons))
+    if enough:
+        lower, upper = scale.interval()
+        estimate = float(np.median(scale.validity))
+        validity = replace(validity, estimate=estimate, lower=lower, upper=upper)
     return Trust(
-        validity=_validity(scale, answers, enough),
+        validity=validity,
         items=_items(judge, scale if enough else None),
         next=_with_texts(proposed, judge.ids, run.samples),
         needed=_needed(scale, len(answers), enough),
-        agreement_judge=_agreement(judge.mean, scale) if enough else None,
-        agreement_corrected=_agreement(scale.people.mean(axis=0), scale) if enough else None,
+        agreement_judge=expected_rank_correlation(scale.people, judge.mean) if enough else None,
+        agreement_corrected=expected_rank_correlation(scale.people, scale.people.mean(axis=0)) if enough else None,
         people=people,
         judge=", ".join(run.names) or None,
         notices=tuple(notices),
@@ -232,15 +235,9 @@ def _usable(given: Comparisons | None, judge: JudgeScale, own_names: Sequence[st
     Raises:
         InputError: If they are of other texts, all ties, or the judge's own.
     """
-    schema = {
-        "ID1": pl.String,
-        "ID2": pl.String,
-        "result": pl.Float64,
-        "judge_id": pl.String,
-        "order_known": pl.Boolean,
-    }
     if given is None:
-        return pl.DataFrame(schema=schema)
+        texts = dict.fromkeys(("ID1", "ID2", "judge_id"), pl.String)
+        return pl.DataFrame(schema={**texts, "result": pl.Float64, "order_known": pl.Boolean})
     table = given.table
     own = sorted(set(judge_names(table)) & set(own_names))
     if own:
@@ -252,17 +249,11 @@ def _usable(given: Comparisons | None, judge: JudgeScale, own_names: Sequence[st
     strange = sorted((set(table["ID1"]) | set(table["ID2"])) - set(judge.ids))
     if strange:
         raise InputError(f"the labels compare texts that are not in the run: {listed(strange, 5)}", argument="labels")
-    outcome = pl.col("outcome").cast(pl.String) if "outcome" in table.columns else pl.lit(None, pl.String)
-    better = pl.col("better_id")
-    result = pl.when(better == pl.col("ID1")).then(1.0).when(better == pl.col("ID2")).then(0.0)
-    result = result.when(better.is_null() & outcome.is_in(["tie", "flip"])).then(0.5)
-    person = next(
-        (pl.col(name).cast(pl.String) for name in ("judge_id", "judge") if name in table.columns), pl.lit("people")
-    )
-    order = pl.col("order_known") if "order_known" in table.columns else pl.lit(value=True)
-    read = table.select(
-        "ID1", "ID2", result.alias("result"), person.fill_null("people").alias("judge_id"), order.alias("order_known")
-    )
+    judge_name = judge_column(table)
+    person = pl.lit("people") if judge_name is None else pl.col(judge_name).cast(pl.String).fill_null("people")
+    order = pl.col(ORDER_KNOWN) if ORDER_KNOWN in table.columns else pl.lit(value=True)
+    result = outcome_figures(table, *CLOSE)
+    read = table.select("ID1", "ID2", result=result, judge_id=person, order_known=order)
     kept = read.filter(pl.col("result").is_not_null() & (pl.col("ID1") != pl.col("ID2")))
     if kept.height < read.height:
         notices.append(notice(f"{plural(read.height - kept.height, 'label')} without an answer left out"))
@@ -274,24 +265,15 @@ def _usable(given: Comparisons | None, judge: JudgeScale, own_names: Sequence[st
 
 
 def _numbered(table: pl.DataFrame, judge: JudgeScale, persons: Sequence[str]) -> PeopleAnswers:
-    place = {name: number for number, name in enumerate(judge.ids)}
-    number = {name: at for at, name in enumerate(persons)}
+    ids = pl.Series(judge.ids)
     return PeopleAnswers(
-        first=np.array([place[name] for name in table["ID1"]], dtype=np.int64),
-        second=np.array([place[name] for name in table["ID2"]], dtype=np.int64),
+        first=numbered(table["ID1"], ids),
+        second=numbered(table["ID2"], ids),
         result=table["result"].to_numpy(),
-        person=np.array([number[name] for name in table["judge_id"]], dtype=np.int64),
+        person=numbered(table["judge_id"], pl.Series(persons, dtype=pl.String)),
         n_people=max(1, len(persons)),
         order_known=bool(table["order_known"].all()),
     )
-
-
-def _validity(scale: PeopleScale, answers: PeopleAnswers, enough: bool) -> Validity:
-    people = answers.n_people if len(answers) else 0
-    if not enough:
-        return Validity(None, None, None, len(answers), people)
-    lower, upper = scale.interval()
-    return Validity(float(np.median(scale.validity)), lower, upper, len(answers), people)
 
 
 def _items(judge: JudgeScale, scale: PeopleScale | None) -> pl.DataFrame:
@@ -330,15 +312,6 @@ def _needed(scale: PeopleScale, n_labels: int, enough: bool) -> dict[float, int]
         lower, upper = scale.interval()
         half = (upper - lower) / 2
     return {width: int(round(n_labels * (half / width) ** 2, -1)) for width in _HALF_WIDTHS}
-
-
-def _agreement(scores: Floats, scale: PeopleScale) -> float:
-    """The expected rank correlation of an order with people's."""
-    order = rankdata(scores)
-    order = (order - order.mean()) / order.std()
-    ranks = rankdata(scale.people, axis=1)
-    ranks = (ranks - ranks.mean(axis=1, keepdims=True)) / ranks.std(axis=1, keepdims=True)
-    return float((ranks @ order).mean() / len(order))
 
 
 def _people(scale: PeopleScale, answers: PeopleAnswers, persons: Sequence[str]) -> pl.DataFrame:

@@ -70,7 +70,8 @@ from scipy.special import expit, ndtr
 
 from pairscale.adaptive.selection.ledger import pair_of
 from pairscale.adaptive.selectors import Choice, Selector, allowed_pairs
-from pairscale.models.prior_mode import prior_mode, signed_sums
+from pairscale.models.data import side_sums
+from pairscale.models.prior_mode import prior_mode
 
 if TYPE_CHECKING:
     from pairscale.adaptive.selection.ledger import Flags, Ledger, Pair, Rng
@@ -269,7 +270,7 @@ class Laplace:
         self.mode, self.covariance = mode, np.ascontiguousarray(inverse)
         variance = np.diag(self.covariance)
         skew = times * p * (1 - p) * (1 - 2 * p) * (variance[i] + variance[j] - 2 * self.covariance[i, j])
-        moved = self.covariance @ np.column_stack([signed_sums(i, j, skew, self.n), mode])
+        moved = self.covariance @ np.column_stack([side_sums(i, j, skew, -skew, self.n), mode])
         self.mean = mode - moved[:, 0] / 2
         self._next_sd = self._better_sd(float(skew @ (moved[i, 1] - moved[j, 1])))
         for pair in self._open:

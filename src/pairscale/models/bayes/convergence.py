@@ -30,9 +30,7 @@ from scipy.special import ndtri
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from pairscale.core.arrays import Floats, Ints
-
-__all__ = ["BLOCK", "by_rank", "rhat_and_ess"]
+    from pairscale.core.arrays import Floats
 
 BLOCK = 2**18
 """Numbers that are worked on at a time: some arrays of 2 MB, whatever the number of parameters."""
@@ -54,11 +52,12 @@ def rhat_and_ess(draws: npt.NDArray[np.generic]) -> tuple[Floats, Floats]:
     n_draws, n_chains, n_params = draws.shape
     rhats = np.full(n_params, np.nan)
     sizes = np.full(n_params, np.nan)
-    if n_draws < _LEAST_DRAWS or n_chains == 0:
+    if n_draws < _LEAST_DRAWS:
         return rhats, sizes
     half = n_draws // 2
     total = 2 * half * n_chains
-    scores = _normal_scores(total)
+    ranks = np.arange(2, 2 * total + 1) / 2  # an average rank is whole or half
+    scores = ndtri((ranks - 3 / 8) / (total + 1 / 4))
     width = max(1, BLOCK // total)
     for start in range(0, n_params, width):
         block = slice(start, start + width)
@@ -87,13 +86,6 @@ def _split(draws: npt.NDArray[np.generic], half: int) -> Floats:
     return rows.reshape(width, -1)
 
 
-def _normal_scores(total: int) -> Floats:
-    """The normal scores of the ranks 1, 1.5, 2, ... total: an average rank is whole or half."""
-    ranks = np.arange(2, 2 * total + 1) / 2
-    scores: Floats = ndtri((ranks - 3 / 8) / (total + 1 / 4))
-    return scores
-
-
 def by_rank(values: Floats, table: Floats) -> Floats:
     """Every value replaced by what a table has for its rank in its row, 1 the smallest; ties share their average rank.
 
@@ -107,7 +99,7 @@ def by_rank(values: Floats, table: Floats) -> Floats:
     # Runs of equal values, over all rows laid end to end. A rejected proposal repeats a draw, so ties are the rule.
     begins = np.ones(values.shape, dtype=bool)
     np.not_equal(in_order[:, 1:], in_order[:, :-1], out=begins[:, 1:])
-    starts: Ints = np.flatnonzero(begins)
+    starts = np.flatnonzero(begins)
     lengths = np.diff(starts, append=begins.size)
     shared = np.repeat(table[2 * (starts % length) + lengths - 1], lengths)
     np.put_along_axis(in_order, order, shared.reshape(values.shape), axis=1)

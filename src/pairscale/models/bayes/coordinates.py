@@ -17,8 +17,6 @@ from scipy.special import expit
 from pairscale.core.arrays import Floats
 from pairscale.models.bayes.density import Density
 
-__all__ = ["Coordinates", "Learned"]
-
 _MOST_MIX = 20.0  # of the directions in which the abilities follow eps; one is as much as their mode does
 _KNEE = 0.05  # before there are draws
 _LEAST_VALUE = 1e-3  # of a matrix of correlations
@@ -101,13 +99,13 @@ class Coordinates:
     knee: dict[str, float]
     _y0: dict[str, Floats] = field(init=False)  # y of the center
     _noise0: Floats = field(init=False)  # noise of the center
-    _plain: list[int] = field(init=False)  # rows of noise and t without a knee
+    _plain: list[str] = field(init=False)  # noise and t, those without a knee
 
     def __post_init__(self) -> None:
         row = self.posterior.row
         self._y0 = {name: self._to_y(name, self.center[row[name]]) for name in self.knee}
         self._noise0 = self.posterior.link(self.center)[0]
-        self._plain = [row[name] for name in (self.posterior.noise, "t") if name in row and name not in self.knee]
+        self._plain = [name for name in row if name not in {*self.posterior.linear_names, *self.knee}]
 
     def to_x(self, z: Floats) -> Floats:
         """From z to the abilities and the judge's parameters."""
@@ -124,8 +122,8 @@ class Coordinates:
             y = ys[name] = x[row[name]] + self._y0[name]
             soft = softs[name] = np.maximum(np.logaddexp(0.0, y), 1e-300)
             x[row[name]] = np.log(knee) + np.where(y > _LOW, np.log(soft), y)
-        for at in self._plain:
-            x[at] += self.center[at]
+        for name in self._plain:
+            x[row[name]] += self.center[row[name]]
         moved = moved_noise = self._moved(x)
         deviation = x[:n]
         of_noise = _ONE
@@ -144,7 +142,7 @@ class Coordinates:
             x[:n] += self.drift @ moved
         log_t = _ONE
         if "t" in row:
-            log_t, slope_t = self._wide(x)
+            log_t, slope_t = _widening(self.kappa["t"], x[row["t"]] - self.center[row["t"]])
             of_t = np.exp(log_t)
             x[:n] *= of_t
         return _Placed(x, deviation, ys, softs, moved_noise, of_noise, log_t, slope_t, of_t)
@@ -154,11 +152,6 @@ class Coordinates:
         if self.posterior.noise is None:
             return np.zeros((0, x.shape[1]))
         return np.asarray(self.posterior.link(x)[0] - self._noise0)[None]
-
-    def _wide(self, x: Floats) -> tuple[Floats, Floats]:
-        """How much wider all abilities are than at the center because of t: its logarithm, and the slope of that."""
-        at = self.posterior.row["t"]
-        return _widening(self.kappa["t"], x[at] - self.center[at])
 
     def _to_y(self, name: str, u: Floats) -> Floats:
         log = u - np.log(self.knee[name])
@@ -183,7 +176,7 @@ class Coordinates:
             z[linear] = np.linalg.solve(self.root, own)
             moved = np.concatenate([own, moved])
         if "t" in row:
-            z[:n] /= np.exp(self._wide(x)[0])
+            z[:n] /= np.exp(_widening(self.kappa["t"], x[row["t"]] - self.center[row["t"]])[0])
         z[:n] -= self.center[:n]
         z[:n] -= self.drift @ moved
         z[:n] /= scale
@@ -250,8 +243,7 @@ class Coordinates:
         border = curvature.border()
         shift = np.reshape([curvature.solve(-column, tolerance=1e-4) for column in border], border.shape)
         linear_spread, unit_root = _unit_root(curvature.corner() + border @ shift.T, curvature.linear_prior)
-        names = list(row)
-        linear_names = [names[at - n] for at in posterior.linear]
+        linear_names = posterior.linear_names
         spread: dict[str, float] = dict(zip(linear_names, linear_spread, strict=True))
         follow = {name: _follow(posterior, mode, name) for name in (noise, "t") if name in row}
         kappa: dict[str, float] = {name: wider for name, (_, _, wider) in follow.items()}
@@ -260,10 +252,10 @@ class Coordinates:
             spread[name] = wide = _guess_spread(posterior, name, kappa[name])
             if posterior.model.probabilities:  # where the priors are those of the logarithms
                 continue
-            at = float(np.exp(mode[row[name], 0]))
+            at = np.exp(mode[row[name], 0])
             knee[name] = learned.knee[name] if learned is not None else _KNEE if name == "u" else wide * at
             y = at / knee[name]  # about
-            spread[name] = wide * y / float(expit(y))
+            spread[name] = wide * y / expit(y)
         free = [follow[noise]] if noise is not None else []
         basis = np.stack([*(by for by, _, _ in free), mode[:n, 0]], axis=1)
         mix = np.eye(len(free) + 1, len(free))
@@ -285,53 +277,51 @@ class Coordinates:
     def learn(self, x: Floats) -> tuple[Floats, Learned]:
         """A center (one column) and the shape, from draws (parameters, draws): the mode is far from most of eps."""
         posterior = self.posterior
-        n = self.posterior.n
-        row = self.posterior.row
-        noise = self.posterior.noise
+        n = posterior.n
+        row = posterior.row
+        noise = posterior.noise
         mean = x.mean(axis=1, keepdims=True)
         moved = self._moved(x)
         moved -= moved.mean(axis=1, keepdims=True)
-
-        def slopes(values: Floats, on: Floats) -> Floats:
-            if not len(on):
-                return np.zeros((*values.shape[:-1], 0))
-            return np.asarray(np.linalg.lstsq(on.T, values.T, rcond=None)[0].T)
-
         theta = x[:n].copy()
         spread = {}
         kappa = {}
         knee = {}
         linear = posterior.linear
         own = x[linear] - mean[linear]
-        of_linear = slopes(own, moved)
+        of_linear = _slopes(own, moved)
         own -= of_linear @ moved
-        names = list(row)
-        for at, values in zip(linear, own, strict=True):
-            spread[names[at - n]] = float(max(values.std(), 1e-6))
+        for name, values in zip(posterior.linear_names, own, strict=True):
+            spread[name] = max(values.std(), 1e-6)
         for name in self.knee:
-            knee[name] = float(max(np.exp(x[row[name]]).std(), 1e-6))
-            spread[name] = float(max(replace(self, knee=knee)._to_y(name, x[row[name]]).std(), 1e-6))
-        for at in self._plain:
-            spread[names[at - n]] = float(max(x[at].std(), 1e-6))
+            knee[name] = max(np.exp(x[row[name]]).std(), 1e-6)
+            spread[name] = max(replace(self, knee=knee)._to_y(name, x[row[name]]).std(), 1e-6)
+        for name in self._plain:
+            spread[name] = max(x[row[name]].std(), 1e-6)
         if "t" in row:
             t = x[row["t"]] - mean[row["t"]]
             both = np.concatenate([t[None], moved])
-            kappa["t"] = float(slopes(_log_size(theta), both)[0])
+            kappa["t"] = _slopes(_log_size(theta), both)[0]
             theta /= np.exp(_widening(kappa["t"], t)[0])
         theta -= self.drift[:, : len(linear)] @ own
         center = theta.mean(axis=1, keepdims=True)
         theta -= center
         scale = self.spread[:n, None]
-        mix = _mixed(self.basis / scale, slopes(theta, moved) / scale)
+        mix = _mixed(self.basis / scale, _slopes(theta, moved) / scale)
         theta -= self.basis @ mix @ moved
         theta /= posterior.curvature(mean).diagonal[:, None] ** -0.5
         widen = np.clip(np.einsum("nd,nd->n", theta, theta) / theta.shape[1], 0.1, 100) ** 0.25
         if noise is not None:
-            kappa[noise] = float(slopes(_log_size(theta), moved)[0])
+            kappa[noise] = _slopes(_log_size(theta), moved)[0]
         mode = posterior.conditional_mode(mean)
         mean[:n] = center
         offset = (mean - mode)[:, 0]  # zero for noise and t, where the mode is taken
         return mode, Learned(spread, kappa, mix, of_linear, offset, widen, knee)
+
+
+def _slopes(values: Floats, on: Floats) -> Floats:
+    """How rows move with other rows, by least squares."""
+    return np.asarray(np.linalg.lstsq(on.T, values.T, rcond=None)[0].T)
 
 
 def _mixed(basis: Floats, follow: Floats) -> Floats:
@@ -358,7 +348,12 @@ def _log_size(theta: Floats) -> Floats:
 
 
 def _widening(kappa: float, t: Floats) -> tuple[Floats, Floats]:
-    """The logarithm of ``c_t`` and its slope in t, so far from the center, where the slope is kappa."""
+    """The logarithm of ``c_t``, how much wider all abilities are than at the center, and its slope in t.
+
+    Args:
+        kappa: the slope at the center.
+        t: how far t is from the center.
+    """
     if kappa >= 1:
         return kappa * t, np.full_like(t, kappa)
     share = max(kappa, 1e-3)
@@ -371,7 +366,7 @@ def _guess_spread(posterior: Density, name: str, kappa: float) -> float:
     """The standard deviation of a parameter, about: n scores say as much of t as the comparisons say of them."""
     if name == "u":
         return 0.5
-    told = float(posterior.cells.times.sum()) if name == "s" else posterior.n * max(1 - kappa, 0.0)
+    told = posterior.cells.times.sum() if name == "s" else posterior.n * max(1 - kappa, 0.0)
     return float((2 * told + 2) ** -0.5)
 
 
@@ -396,7 +391,7 @@ def _follow(posterior: Density, mode: Floats, name: str) -> tuple[Floats, Floats
         x = mode.copy()
         x[at] += change
         place = x[at, 0] if name == "t" else posterior.link(x)[0][0]
-        ends.append((posterior(x, value=False)[1][rows, 0], float(place), x))
+        ends.append((posterior(x, value=False)[1][rows, 0], place, x))
     (low, start, _), (high, stop, _) = ends
     by = posterior.curvature(mode).solve((high - low) / (stop - start), tolerance=1e-3)
     sizes = []
@@ -407,4 +402,4 @@ def _follow(posterior: Density, mode: Floats, name: str) -> tuple[Floats, Floats
             sizes.append(0.5 * np.log(np.sum(x[:n] ** 2) + variance.sum()))
         else:
             sizes.append(0.5 * np.log(variance).mean())
-    return by[:n], by[n:], float(sizes[1] - sizes[0]) / (stop - start)
+    return by[:n], by[n:], (sizes[1] - sizes[0]) / (stop - start)

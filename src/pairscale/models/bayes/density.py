@@ -8,13 +8,12 @@ import numpy as np
 import scipy
 
 from pairscale.core.arrays import Floats, Ints
-from pairscale.models.bayes.model import SLOPE_SD, Cells, JudgeParameters, Probabilities, likelihood_of
+from pairscale.models.bayes.model import SLOPE_SD, Cells, JudgeParameters, Probabilities, Winners
 from pairscale.models.bayes.precision import Precision
-
-__all__ = ["Curvature", "Density", "slope_basis"]
 
 _BLOCK = 1024
 _FAR = 300.0  # exp(2 * 300) is finite
+_MODE_STEPS = 50
 _NOTHING = np.zeros(1)
 
 
@@ -66,15 +65,16 @@ class Density:
         self.cells = cells
         self.model = model
         self.n = cells.n_items
-        self.likelihood = likelihood_of(cells, model)
+        self.likelihood = Probabilities(cells) if model.probabilities else Winners(model)
         self.noise = self.likelihood.noise
         self.row = {name: self.n + at for at, name in enumerate(model.names)}
         self.size = self.n + len(self.row)
         self.basis = slope_basis(cells)
         # The rows of position effects and slopes, whose mode is found with that of the scores.
-        self._position = [self.row[name] for name in model.position_names]
-        self._slopes = [self.row[name] for name in model.slope_names]
-        self.linear = self._position + self._slopes
+        self.linear_names = model.position_names + model.slope_names
+        self.linear = [self.row[name] for name in self.linear_names]
+        self._position = self.linear[: len(model.position_names)]
+        self._slopes = self.linear[len(self._position) :]
         sds = [model.position_sd] * len(self._position) + [SLOPE_SD] * len(self._slopes)
         self.linear_sd = np.array(sds)
         k = len(cells.winner)
@@ -87,7 +87,7 @@ class Density:
         self.members = members * cells.times  # per judge, how often each answer is theirs
         self.columns = cells.sign * members if model.position else np.zeros((0, k))  # what position effects add
         self._signed = self.columns * cells.times
-        self._total = float(cells.times.sum())
+        self._total = cells.times.sum()
         self._linear_variance = self.linear_sd[:, None] ** 2
         self._by_table = self.basis is None and not model.probabilities
         self._judge = np.zeros(k, dtype=np.int64) if cells.judge is None else cells.judge
@@ -241,14 +241,14 @@ class Density:
         """The rows of what :meth:`conditional_mode` finds: scores, position effects and slopes."""
         return np.append(np.arange(self.n), self.linear).astype(np.intp)
 
-    def conditional_mode(self, x: Floats, steps: int = 50) -> Floats:
+    def conditional_mode(self, x: Floats) -> Floats:
         """The most probable scores, position effects and slopes with the noise and the spread of ``x``, by Newton."""
         x = x.copy()
         rows = self.mode_rows
-        for _ in range(steps):
+        for _ in range(_MODE_STEPS):
             _, gradient = self(x, value=False)
             step = self.curvature(x).solve(gradient[rows, 0], tolerance=1e-3)
-            largest = float(np.abs(step).max())
+            largest = np.abs(step).max()
             x[rows, 0] += step * min(1.0, 2.0 / max(largest, 1e-12))
             if largest < 1e-4:
                 break

@@ -22,8 +22,6 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Diagnostics", "DiagnosticsGate", "diagnose"]
-
 
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
@@ -120,28 +118,21 @@ class DiagnosticsGate:
 
 
 def diagnose(
-    draws: Sequence[npt.NDArray[Any]],
-    divergences: int,
-    n_items: int,
-    near_stop: bool = False,
-    *,
-    gate: DiagnosticsGate | None = None,
+    draws: Sequence[npt.NDArray[Any]], divergences: int, near_stop: bool, gate: DiagnosticsGate
 ) -> Diagnostics:
     """Compute R-hat and bulk ESS of all parameters and hold the worst of them against the gate.
 
     Args:
         draws: arrays of shape (draws, chains, parameters), without what is constant by construction: it has no R-hat.
         divergences: how many there were, over all chains, after warm-up.
-        n_items: the number of items N, for the default limits.
         near_stop: whether the stricter effective sample size is required.
-        gate: the limits; by default :meth:`DiagnosticsGate.for_items`.
+        gate: the limits.
     """
     from pairscale.models.bayes.convergence import rhat_and_ess
 
     figures = [rhat_and_ess(array) for array in draws]
     rhat = np.concatenate([rhat for rhat, _ in figures])
     ess = np.concatenate([ess for _, ess in figures])
-    gate = DiagnosticsGate.for_items(n_items) if gate is None else gate
     return gate.judge(
         divergences=int(divergences), max_rhat=float(rhat.max()), min_ess_bulk=float(ess.min()), near_stop=near_stop
     )

@@ -55,8 +55,6 @@ from pairscale.models.bayes.settings import MCMCSettings, Repeats, Variant, requ
 from pairscale.models.reliability import ReliabilityOfDraws, reliability_of_draws
 from pairscale.pairing.table import generator, linked_groups, numbered
 
-__all__ = ["WEAK_SLOPE", "BTLFit", "FitEvidence", "fit_btl", "fit_btl_laplace", "judge_parameters", "read_evidence"]
-
 WEAK_SLOPE = 1 / 3
 """A judge whose slope is estimated below this share of the mean slope is weak."""
 
@@ -90,7 +88,6 @@ class BTLFit(ReprMixin):
         evidence: the answers that it was fitted to.
         n_gradients: how many gradients of the density were computed, for all chains at once.
         error: draws of the scale of the judge's errors, in logits; of probabilities.
-        n_saturated: how many probabilities are at the limit, where an answer says only "at least this".
         judges: ``judge_id n slope lower upper position position_lower position_upper weak``, highest slope first; of
             judges with slopes.
         slopes: draws of the slopes, one column per judge, in the order of ``judges``.
@@ -113,7 +110,6 @@ class BTLFit(ReprMixin):
     evidence: FitEvidence
     n_gradients: int = 0
     error: Floats | None = None
-    n_saturated: int = 0
     judges: pl.DataFrame | None = None
     slopes: Floats | None = None
     _warm: Warm | None = None
@@ -207,8 +203,13 @@ def fit_btl(
     """
     evidence = read_evidence(rows, ids, judge_parameters(model_variant, prior_sd), repeats)
     names = tuple(evidence.names)
+    gate = gate or DiagnosticsGate.for_items(len(names))
     if approximate and evidence.judges is None:
-        return _approximated(evidence, gate or DiagnosticsGate.for_items(len(names)), near_stop, seed)
+        required = gate.ess_bulk_min_near_stop if near_stop else gate.ess_bulk_min
+        size = max(N_DRAWS, 2 * math.ceil(required / 2))
+        x, draws = draw_around(Target(evidence.cells, evidence.model), size, generator(seed))
+        diagnostics = gate.judge(divergences=0, max_rhat=1.0, min_ess_bulk=float(size), near_stop=near_stop)
+        return _fit(evidence, x[:, : len(names)], draws, 1, diagnostics, "laplace", {}, seed)
     settings = settings or MCMCSettings()
     density = Density(evidence.cells, evidence.model)
     start = warm_of(warm)
@@ -220,29 +221,16 @@ def fit_btl(
     draws = {name: sample.draws[:, :, at].ravel() for name, at in density.row.items()}
     theta = sample.theta.reshape(-1, len(names))
     how = {"warm": begun.warm, "coordinates": "learned" if begun.learned else "unlearned", **asdict(settings)}
-    fit = _fit(evidence, theta, draws, settings.chains, sample.diagnostics, "lock-step HMC", how, seed)
-    return replace(
-        fit,
-        notices=(*fit.notices, *map(notice, begun.fallbacks)),
-        n_gradients=begun.sampler.gradients,
-        _warm=sample.warm_start(names, evidence.model, begun),
-    )
+    taught = begun.coordinates.learn(sample.draws[::2].reshape(-1, density.size).T)
+    later = Warm(names, evidence.model, sample.draws[-1].T, *taught, begun.sampler.step)
+    return _fit(
+        evidence, theta, draws, settings.chains, sample.diagnostics, "lock-step HMC", how, seed,
+        warnings=begun.fallbacks, n_gradients=begun.sampler.gradients, _warm=later,
+    )  # fmt: skip
 
 
 fit_btl_laplace = partial(fit_btl, approximate=True)
 """Fit once, by the normal approximation."""
-
-
-def _approximated(evidence: FitEvidence, gate: DiagnosticsGate, near_stop: bool, seed: int | None) -> BTLFit:
-    n = len(evidence.names)
-    required = gate.ess_bulk_min_near_stop if near_stop else gate.ess_bulk_min
-    size = max(N_DRAWS, 2 * math.ceil(required / 2))
-    target = Target(evidence.cells, evidence.model)
-    x, draws = draw_around(target, size, generator(seed))
-    if evidence.model.position:
-        draws["b"] = x[:, n].copy()
-    diagnostics = gate.judge(divergences=0, max_rhat=1.0, min_ess_bulk=float(size), near_stop=near_stop)
-    return _fit(evidence, x[:, :n], draws, 1, diagnostics, "laplace", {}, seed)
 
 
 def read_evidence(rows: pl.DataFrame, ids: Sequence[str], model: JudgeParameters, repeats: Repeats) -> FitEvidence:
@@ -322,7 +310,7 @@ def _mean_position(evidence: FitEvidence, draws: Mapping[str, Floats]) -> Floats
 
 def _fit(
     evidence: FitEvidence, theta: Floats, draws: Mapping[str, Floats], chains: int, diagnostics: Diagnostics,
-    method: str, how: Mapping[str, Any], seed: int | None,
+    method: str, how: Mapping[str, Any], seed: int | None, *, warnings: Sequence[str] = (), **more: Any,
 ) -> BTLFit:  # fmt: skip
     """The result, from draws of the scores and of the judge's parameters."""
     posterior = Posterior(
@@ -358,14 +346,14 @@ def _fit(
         n_unique_pairs=len(np.unique(replace(answers, judge=None).pair)),
         prior_sd=np.exp(draws["t"]) if "t" in draws else None,
         repeat_agreement=evidence.agreement,
-        notices=tuple(notice(text) for text in _warnings(evidence)),
+        notices=tuple(notice(text) for text in (*_warnings(evidence), *warnings)),
         provenance=Provenance(method, evidence.settings | dict(how), seed, {"comparisons": _digest(cells)}),
         engine=engine,
         evidence=evidence,
         error=np.exp(draws["s"]) if "s" in draws else None,
-        n_saturated=0 if cells.z is None else int(((cells.kind != 0) & (cells.z != 0)).sum()),
         judges=judges,
         slopes=slopes,
+        **more,
     )
 
 
@@ -401,21 +389,13 @@ def _judges(evidence: FitEvidence, draws: Mapping[str, Floats]) -> tuple[pl.Data
     effects = np.full(slopes.shape, np.nan)
     if evidence.model.position:
         effects = np.stack([draws[name] for name in evidence.model.position_names], axis=1)
-    levels = (0.025, 0.5, 0.975)
-    lower, slope, upper = np.quantile(slopes, levels, axis=0)
-    position_lower, position, position_upper = np.quantile(effects, levels, axis=0)
-    table = pl.DataFrame(
-        {
-            "judge_id": judge_names,
-            "n": np.rint(np.asarray(evidence.cells.share) * len(evidence.answers.first)).astype(np.int64),
-            "slope": slope,
-            "lower": lower,
-            "upper": upper,
-            "position": position,
-            "position_lower": position_lower,
-            "position_upper": position_upper,
-        },
-        nan_to_null=True,
-    )
+    columns = {
+        "judge_id": judge_names,
+        "n": np.rint(np.asarray(evidence.cells.share) * len(evidence.answers.first)).astype(np.int64),
+    }
+    figures = {("slope", "lower", "upper"): slopes, ("position", "position_lower", "position_upper"): effects}
+    for names, values in figures.items():
+        columns |= zip(names, np.quantile(values, (0.5, 0.025, 0.975), axis=0), strict=True)
+    table = pl.DataFrame(columns, nan_to_null=True)
     table = table.with_columns(weak=pl.col("slope") < WEAK_SLOPE).sort("slope", "judge_id", descending=[True, False])
     return table, slopes[:, numbered(table["judge_id"], judge_names)]

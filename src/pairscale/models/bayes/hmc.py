@@ -25,8 +25,6 @@ import numpy as np
 
 from pairscale.core.arrays import Floats
 
-__all__ = ["LockStepHMC", "LogDensity", "Transitions"]
-
 _DIVERGENCE = 1000.0
 _LONGEST_STEP = 0.9  # two or three steps a path: a turn is exact for any step, the kicks are not
 _MOST_STEPS = 6.0  # per path, in units of those that the usual step makes
@@ -50,12 +48,10 @@ class Transitions:
     Attributes:
         positions: (transitions, parameters, chains).
         divergences: transitions whose energy error was above 1000.
-        accept: the mean probability of acceptance.
     """
 
     positions: Floats
     divergences: int
-    accept: float
 
 
 class LockStepHMC:
@@ -100,9 +96,6 @@ class LockStepHMC:
         value, self._gradient = density(z, value=True)
         self._value = np.asarray(value)
         self.gradients += 1
-        self._restart()
-
-    def _restart(self) -> None:
         self._aim = np.log(1.5 * self.step)
         self._error = 0.0
         self._count = 0
@@ -112,10 +105,8 @@ class LockStepHMC:
         """Make ``n`` transitions; with ``adapt`` the step size follows the acceptance, and ends at its average."""
         kept = np.empty((n, *self._z.shape))
         divergences = 0
-        accepted = 0.0
         for at in range(n):
             chance, diverged = self._transition()
-            accepted += float(chance.mean())
             divergences += diverged
             if adapt:
                 self._adapt(float(chance.mean()))
@@ -124,7 +115,7 @@ class LockStepHMC:
                 on_draw()
         if adapt and n:
             self.step = float(np.exp(self._mean_log))
-        return Transitions(kept, divergences, accepted / max(n, 1))
+        return Transitions(kept, divergences)
 
     def _transition(self) -> tuple[Floats, int]:
         time = self._path * self._rng.uniform(*_JITTER)
@@ -151,7 +142,7 @@ class LockStepHMC:
                 np.add(gradient, z, out=turned)
                 turned *= 0.5 * step if last else step
                 momentum += turned
-            change = np.asarray(value) - 0.5 * np.einsum("pc,pc->c", momentum, momentum) - energy
+            change = value - 0.5 * np.einsum("pc,pc->c", momentum, momentum) - energy
         change = np.where(np.isfinite(change), change, -np.inf)
         chance = np.exp(np.minimum(change, 0.0))
         taken = self._rng.random(chance.shape) < chance

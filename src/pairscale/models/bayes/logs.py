@@ -19,18 +19,6 @@ from pairscale.core.errors import InputError, TableError
 from pairscale.core.options import optional, require_choice, require_int
 from pairscale.core.tables import listed, require_columns, to_frame
 
-__all__ = [
-    "ITEM_FIGURES",
-    "ITEM_LOG",
-    "ITEM_LOG_MEANING",
-    "ROUND_LOG",
-    "ROUND_LOG_MEANING",
-    "ItemOrder",
-    "round_log_row",
-    "summarize_items",
-    "summarize_refits",
-]
-
 _TYPES: dict[str, pl.DataType] = {
     "int": pl.Int64(), "real": pl.Float64(), "text": pl.String(), "flag": pl.Boolean(),
     "time": pl.Datetime("us", "UTC"),
@@ -44,14 +32,11 @@ ITEM_FIGURES = ("rank", "ID", "score", "theta_mean", "theta_p2.5", "theta_p97.5"
 ITEM_LOG = {name: _TYPES[kind] for name, (kind, _) in _COLUMNS["item"].items()}
 """The item log: one row per item and fit."""
 
-ITEM_LOG_MEANING: dict[str, str] = {name: meaning for name, (_, meaning) in _COLUMNS["item"].items()}
-"""What the columns of :data:`ITEM_LOG` mean."""
-
 ROUND_LOG = {name: _TYPES[kind] for name, (kind, _) in _COLUMNS["round"].items()}
 """The round log: one row per fit, whatever its name says; every stop can be recomputed from it."""
 
-ROUND_LOG_MEANING: dict[str, str] = {name: meaning for name, (_, meaning) in _COLUMNS["round"].items()}
-"""What the columns of :data:`ROUND_LOG` mean."""
+MEANINGS: dict[str, str] = {name: meaning for log in _COLUMNS.values() for name, (_, meaning) in log.items()}
+"""What the columns of both logs mean."""
 
 ItemOrder = Literal["rank_mean", "theta_mean", "theta_sd", "degree", "pos_A_rate"]
 """By what :func:`summarize_items` sorts: ranks from the best on, everything else from the largest down."""
@@ -106,7 +91,11 @@ def summarize_items(
     require_choice(sort_by, "sort_by", get_args(ItemOrder))
     top_n = optional(require_int, top_n, "top_n", least=1)
     refit = optional(require_int, refit, "refit", least=1)
-    tables = _item_tables(_find(state, "item_log_list", "item_log") if posterior is None else posterior)
+    given = _find(state, "item_log_list", "item_log") if posterior is None else posterior
+    logs = _get(given, "item_log_list")
+    if logs is None:
+        logs = given if isinstance(given, list | tuple) else [given]
+    tables = [to_frame(table, "the item log") for table in logs]
     if not tables:
         return pl.DataFrame(schema=ITEM_LOG)
     if refit is not None and (bind or refit > len(tables)):
@@ -146,11 +135,3 @@ def _find(source: Any, *names: str) -> Any:
 
 def _get(source: Any, name: str) -> Any:
     return source.get(name) if isinstance(source, Mapping) else getattr(source, name, None)
-
-
-def _item_tables(given: Any) -> list[pl.DataFrame]:
-    """Item logs, one per fit, from a list of tables, one table, or whatever has ``item_log_list``."""
-    tables = _get(given, "item_log_list")
-    if tables is None:
-        tables = given if isinstance(given, list | tuple) else [given]
-    return [to_frame(table, "the item log") for table in tables]

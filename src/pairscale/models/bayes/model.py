@@ -20,33 +20,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import polars as pl
 import scipy
 
 from pairscale.core.arrays import Floats, Ints
-
-__all__ = [
-    "DF",
-    "LEARNED_SCALE",
-    "LOG_PRIORS",
-    "SATURATED",
-    "SLOPE_SD",
-    "Answers",
-    "Cells",
-    "JudgeParameters",
-    "Likelihood",
-    "Probabilities",
-    "Winners",
-    "count_outcomes",
-    "gauss_hermite",
-    "likelihood_of",
-    "pair_keys",
-    "read_logits",
-    "t_below",
-]
+from pairscale.models.data import side_sums
 
 LAPSE_PRIOR = (2.0, 20.0)
 """Of the lapse rate: a beta distribution."""
@@ -181,6 +162,10 @@ class Cells:
         """A number for the pair of each answer."""
         return pair_keys(self.winner, self.loser, self.n_items, self.judge)
 
+    def sums(self, of_winner: Floats, of_loser: Floats) -> Floats:
+        """Per item, the sum over its answers of a number for the winner and one for the loser of each."""
+        return side_sums(self.winner, self.loser, of_winner, of_loser, self.n_items)
+
 
 def pair_keys(first: Ints, second: Ints, n_items: int, judge: Ints | None) -> Ints:
     """A number for each pair, the same in both orders; the pairs of two judges are different ones."""
@@ -190,26 +175,14 @@ def pair_keys(first: Ints, second: Ints, n_items: int, judge: Ints | None) -> In
 
 def count_outcomes(answers: Answers, *, position: bool) -> Cells:
     """Count outcomes; without a position effect, where the winner stood does not matter."""
-    tied = answers.result == 0.5
-    times = np.where(tied, 0.5, 1.0)
-    if answers.times is not None:
-        times = times * answers.times
+    asked = pl.DataFrame({"winner": answers.first, "loser": answers.second, "times": answers.result})
+    asked = asked.with_columns(judge=0 if answers.judge is None else answers.judge, first=True)
+    asked = asked.with_columns(n=1 if answers.times is None else answers.times)
     # A tie is half a win for each.
-    rows = np.append(np.arange(len(tied)), np.flatnonzero(tied))
-    first_won = np.append(answers.result >= 0.5, np.zeros(tied.sum(), dtype=bool))
-    first = answers.first[rows]
-    second = answers.second[rows]
-    wins = pl.DataFrame(
-        {
-            "judge": np.zeros_like(rows) if answers.judge is None else answers.judge[rows],
-            "winner": np.where(first_won, first, second),
-            "first": first_won | (not position),
-            "loser": np.where(first_won, second, first),
-            "times": times[rows],
-        }
-    )
+    turned = asked.with_columns(winner="loser", loser="winner", times=1 - pl.col("times"), first=not position)
+    wins = pl.concat([asked, turned]).filter(pl.col("times") > 0)
     kinds = ["judge", "winner", "first", "loser"]
-    counted = wins.group_by(kinds).agg(pl.col("times").sum()).sort(kinds)
+    counted = wins.group_by(kinds).agg((pl.col("times") * pl.col("n")).sum()).sort(kinds)
     return Cells(
         winner=counted["winner"].to_numpy(),
         loser=counted["loser"].to_numpy(),
@@ -321,12 +294,10 @@ class Probabilities:
     noise = "s"
 
     def __init__(self, cells: Cells) -> None:
-        assert cells.z is not None  # noqa: S101
-        assert cells.kind is not None  # noqa: S101
-        self.z = cells.z
-        self.kind = cells.kind
+        self.z = cast("Floats", cells.z)
+        self.kind = cast("Ints", cells.kind)
         # Half of the variance of the answers is the scores', half the error's.
-        size = math.log(max(float(np.sqrt(np.mean(cells.z**2))), 0.3) / 2)
+        size = math.log(max(np.sqrt(np.mean(self.z**2)), 0.3) / 2)
         self.start = {"t": size, "s": size}
 
     def link(self, s: Any) -> tuple[Any, Any]:
@@ -371,14 +342,6 @@ class Probabilities:
         del value
         log, slope = _log_normal("s", s)
         return log, in_noise + slope
-
-
-Likelihood: TypeAlias = Winners | Probabilities
-
-
-def likelihood_of(cells: Cells, model: JudgeParameters) -> Likelihood:
-    """That of the answers."""
-    return Probabilities(cells) if model.probabilities else Winners(model)
 
 
 def _log_normal(name: str, at: Any) -> tuple[Any, Any]:

@@ -25,8 +25,6 @@ from pairscale.models.bayes.density import Density
 from pairscale.models.bayes.model import Cells, JudgeParameters, Terms, gauss_hermite
 from pairscale.models.bayes.precision import Dense, Graph, Layout
 
-__all__ = ["DENSE", "N_DRAWS", "Normal", "Target", "around_center", "differences", "draw_around"]
-
 DENSE = 200
 """Of more items, matrices of all pairs take longer than conjugate gradients."""
 N_DRAWS = 1000
@@ -123,7 +121,7 @@ class Target:
             curvature = terms.curvature
             if self.model.probabilities:  # towards the mode by weighted least squares, which always gets nearer
                 curvature = self.likelihood.information(eta, noise)
-            return Terms(float(times @ terms.value), terms.slope, curvature, 0.0)
+            return Terms(times @ terms.value, terms.slope, curvature, 0.0)
         value = 0.0
         in_noise = 0.0
         slope = np.zeros(len(eta))
@@ -131,8 +129,8 @@ class Target:
         sd = np.sqrt(spread)
         for node, weight in zip(*gauss_hermite(self.likelihood.nodes), strict=True):
             terms = self.likelihood.terms(eta + node * sd, noise)
-            value += weight * float(times @ terms.value)
-            in_noise += weight * float((times * terms.in_noise).sum())
+            value += weight * (times @ terms.value)
+            in_noise += weight * (times * terms.in_noise).sum()
             slope += weight * terms.slope
             curvature += weight * terms.curvature
         return Terms(value, slope, curvature, in_noise)
@@ -142,8 +140,7 @@ class Target:
         weighted = slope * self.cells.times
         out = -self.precision(judge) * mean
         out[self.n :] += self.density.columns @ weighted
-        cells = self.cells
-        out[: self.n] += np.bincount(cells.winner, weighted, self.n) - np.bincount(cells.loser, weighted, self.n)
+        out[: self.n] += self.cells.sums(weighted, -weighted)
         return out
 
     def factor(self, curvature: Floats, judge: Floats) -> Dense | Graph:
@@ -162,7 +159,7 @@ class Target:
             if at > 8:  # not on its way: no negative curvatures, and shorter steps
                 curvature = np.maximum(curvature, 0.0) * 2
             step = self.factor(curvature, judge).solve(self.gradient(terms.slope, mean, judge), 1e-2)
-            largest = float(np.abs(step).max())
+            largest = np.abs(step).max()
             mean = mean + step * min(1.0, 2.0 / max(largest, 1e-300))
             if largest < 0.05:
                 break
@@ -175,11 +172,11 @@ class Target:
         right = self.gradient(terms.slope, mean, judge)
         factor = self.factor(terms.curvature, judge)
         step = factor.solve(right)
-        furthest = float(np.abs(step[: self.n]).max())
+        furthest = np.abs(step[: self.n]).max()
         if furthest > longest:  # not on its way, as in mode()
             factor = self.factor(np.maximum(terms.curvature, 0.0), judge)
             step = factor.solve(right)
-            furthest = float(np.abs(step[: self.n]).max())
+            furthest = np.abs(step[: self.n]).max()
         return mean + step * min(1.0, longest / max(furthest, 1e-300)), factor
 
     def around(
@@ -201,10 +198,10 @@ class Target:
         mean, factor = self._stepped(mean, spread, judge)
         terms = self.averages(mean, spread, judge)
         squares = mean**2 + variance
-        log, slope = self._priors(judge, terms, float(squares[: self.n].sum()))
+        log, slope = self._priors(judge, terms, squares[: self.n].sum())
         evidence = 0.0
         if held.log_root is not None:
-            evidence = terms.value - 0.5 * float(self.precision(judge) @ squares) + log - held.log_root
+            evidence = terms.value - 0.5 * (self.precision(judge) @ squares) + log - held.log_root
         elif since is not None:
             evidence = since.evidence + 0.5 * float((judge - since.judge) @ (slope + since.slope))
         return Normal(judge, mean, variance, np.asarray(spread), factor, evidence, slope)
@@ -217,16 +214,11 @@ class Target:
             if name == "t":
                 log, slope = self.likelihood.spread_prior(value, squares, self.n)
             else:
-                in_noise = terms.in_noise * float(self.likelihood.link(value)[1])
+                in_noise = terms.in_noise * self.likelihood.link(value)[1]
                 log, slope = self.likelihood.noise_prior(value, in_noise)
-            total += float(log)
-            slopes.append(float(slope))
+            total += log
+            slopes.append(slope)
         return total, np.array(slopes)
-
-    def guess(self) -> Floats:
-        """A first guess of the curvature of the evidence in the other parameters."""
-        guesses = {"u": 1.5, "t": float(self.n), "s": float(self.cells.times.sum())}
-        return np.diag([guesses[name] for name in self.names])
 
 
 def differences(cells: Cells, model: JudgeParameters) -> tuple[Floats, Floats, float]:
@@ -240,7 +232,7 @@ def differences(cells: Cells, model: JudgeParameters) -> tuple[Floats, Floats, f
 
 
 def draw_around(target: Target, size: int, rng: np.random.Generator) -> tuple[Floats, dict[str, Floats]]:
-    """Draws of abilities and b (a row each), and of the judge's other parameters by name.
+    """Draws of abilities and b (a row each), and of the judge's parameters by name.
 
     They come in pairs on opposite sides of the mean, and are stretched to the right width, so that means and standard
     deviations are not left to chance.
@@ -268,7 +260,10 @@ def draw_around(target: Target, size: int, rng: np.random.Generator) -> tuple[Fl
         noise[rows] *= np.exp(log_sd)
         noise[rows] += mean
         noise[rows] += center.mean
-    return noise, dict(zip(target.names, judge.T, strict=True))
+    draws = dict(zip(target.names, judge.T, strict=True))
+    for at, name in enumerate(target.model.position_names, start=target.n):
+        draws[name] = noise[:, at].copy()
+    return noise, draws
 
 
 def around_center(target: Target) -> tuple[Normal, Floats]:
@@ -277,7 +272,8 @@ def around_center(target: Target) -> tuple[Normal, Floats]:
     here = target.around(judge, target.mode(judge), None, steps=3 * target.steps)
     if not target.names:
         return here, np.empty((0, 0))
-    curvature = target.guess()
+    guesses = {"u": 1.5, "t": target.n, "s": target.cells.times.sum()}  # of the curvature of the evidence
+    curvature = np.diag([float(guesses[name]) for name in target.names])
     shorter = 1.0
     for at in range(_SEARCH):
         step = np.linalg.solve(curvature, here.slope)
@@ -286,7 +282,7 @@ def around_center(target: Target) -> tuple[Normal, Floats]:
             break
         if close:  # a look around all the same, or the curvature would be a guess
             step = 0.3 / np.sqrt(np.diag(curvature))
-        step = shorter * step / max(1.0, float(np.abs(step).max()))
+        step = shorter * step / max(1.0, np.abs(step).max())
         moved = target.around(here.judge + step, here.mean, here.spread, target.steps, since=here)
         bent = here.slope - moved.slope
         if step @ curvature @ step > 0.01 and step @ bent > 1e-3 * (step @ step):  # slopes over less say little
@@ -330,7 +326,7 @@ def _from_density(
     nodes = (ends[0], center, ends[1])
     at = np.array([-_OUT, 0.0, _OUT])
     values = np.array([node.evidence for node in nodes]) - center.evidence
-    slopes = np.array([float(node.slope @ axis) for node in nodes])
+    slopes = np.array([node.slope @ axis for node in nodes])
     inside = np.clip(_FINE, -_OUT, _OUT)
     left = np.where(inside < 0, 0, 1)  # the cubic Hermite polynomial of each half
     right = left + 1

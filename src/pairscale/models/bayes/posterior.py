@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
     from pairscale.models.bayes.diagnostics import Diagnostics
 
-__all__ = ["ItemSummary", "Posterior", "item_log", "model_columns", "round_figures"]
-
 _LEVELS = {"p2.5": 0.025, "p5": 0.05, "p50": 0.5, "p95": 0.95, "p97.5": 0.975}
 _TOP = 20
 _BOUNDARY = 2  # ranks on either side of the last of the top
@@ -132,7 +130,7 @@ def item_log(
         The columns of ``ITEM_LOG``. ``pos_A_rate`` is missing for an item that was in none.
     """
     items = posterior.items
-    above = _neighbours(posterior.theta, items.order)[0]
+    above, _ = _neighbours(posterior.theta, items.order)
     before, after = np.full((2, posterior.n_items), np.nan)
     before[items.order[1:]] = above
     after[items.order[:-1]] = above
@@ -151,7 +149,7 @@ def item_log(
         "repeated_pairs": repeated_pairs,
         "adjacent_prev_prob": before,
         "adjacent_next_prob": after,
-        "top_prob": pl.Series([None] * posterior.n_items, dtype=pl.Float64),
+        "top_prob": None,
     }
     frame = pl.DataFrame(columns).with_columns(
         pl.col("adjacent_prev_prob", "adjacent_next_prob").fill_nan(None),
@@ -190,34 +188,36 @@ def round_figures(
         near_tie_p_high: the highest.
     """
     items = posterior.items
-    balance = np.asarray(pos_count_A) - np.asarray(pos_count_B)
+    balance = pos_count_A - pos_count_B
     width = items.theta["p97.5"] - items.theta["p2.5"]
     variance = items.theta_sd**2
-    entropy = _boundary_entropy(items)
+    last = _top(posterior.n_items)
+    p = items.p_top[items.order[max(0, last - 1 - _BOUNDARY) : last + _BOUNDARY]]
+    entropy = entr(p) + entr(1 - p)
     p_adj, difference_sd = _neighbours(posterior.theta, items.order)
     near = (p_adj >= near_tie_p_low) & (p_adj <= near_tie_p_high)
-    eap_variance = float(items.theta_mean.var(ddof=1))
+    eap_variance = items.theta_mean.var(ddof=1)
     has_spread = eap_variance > 0 or bool(variance.any())
     return {
-        "mean_degree": float(np.mean(degree)),
+        "mean_degree": np.mean(degree),
         "min_degree": int(np.min(degree)),
-        "pos_balance_sd": float(balance.std(ddof=1)),
+        "pos_balance_sd": balance.std(ddof=1),
         **_parameter("epsilon", posterior.epsilon),
         **_parameter("b", posterior.b),
-        "ci95_theta_width_mean": float(width.mean()),
-        "ci95_theta_width_median": float(np.median(width)),
-        "ci95_theta_width_p90": float(np.quantile(width, 0.9)),
-        "ci95_theta_width_max": float(width.max()),
-        "near_tie_adj_frac": float(near.mean()),
+        "ci95_theta_width_mean": width.mean(),
+        "ci95_theta_width_median": np.median(width),
+        "ci95_theta_width_p90": np.quantile(width, 0.9),
+        "ci95_theta_width_max": width.max(),
+        "near_tie_adj_frac": near.mean(),
         "near_tie_adj_count": int(near.sum()),
-        "p_adj_median": float(np.median(p_adj)),
-        "cov_trace_theta": float(variance.sum()),
-        "cov_logdet_diag_theta": float(np.log(variance).sum()) if (variance > 0).all() else None,
-        **{f"post_sd_theta_p{p}": float(np.quantile(items.theta_sd, p / 100)) for p in (10, 50, 90)},
-        "top20_boundary_entropy_mean": float(entropy.mean()),
-        "top20_boundary_entropy_p90": float(np.quantile(entropy, 0.9)),
-        "nn_diff_sd_mean": float(difference_sd.mean()),
-        "nn_diff_sd_p90": float(np.quantile(difference_sd, 0.9)),
+        "p_adj_median": np.median(p_adj),
+        "cov_trace_theta": variance.sum(),
+        "cov_logdet_diag_theta": np.log(variance).sum() if (variance > 0).all() else None,
+        **{f"post_sd_theta_p{p}": np.quantile(items.theta_sd, p / 100) for p in (10, 50, 90)},
+        "top20_boundary_entropy_mean": entropy.mean(),
+        "top20_boundary_entropy_p90": np.quantile(entropy, 0.9),
+        "nn_diff_sd_mean": difference_sd.mean(),
+        "nn_diff_sd_p90": np.quantile(difference_sd, 0.9),
         "reliability_EAP": eap_reliability(items.theta_mean, items.theta_sd) if has_spread else None,
         "theta_sd_eap": eap_variance**0.5,
         "reliability_r2": expected_r2(posterior.theta, items.theta_mean) if eap_variance > 0 else None,
@@ -280,13 +280,6 @@ def _top(n_items: int) -> int:
     return min(_TOP, max(1, n_items - 1))
 
 
-def _boundary_entropy(items: ItemSummary) -> Floats:
-    last = _top(len(items.order))
-    p = items.p_top[items.order[max(0, last - 1 - _BOUNDARY) : last + _BOUNDARY]]
-    entropy: Floats = entr(p) + entr(1 - p)
-    return entropy
-
-
 def _neighbours(theta: Floats, order: Ints) -> tuple[Floats, Floats]:
     """Of each item and the next in order: how often it is above in the draws, and the sd of the difference."""
     difference = theta[:, order[:-1]] - theta[:, order[1:]]
@@ -296,7 +289,6 @@ def _neighbours(theta: Floats, order: Ints) -> tuple[Floats, Floats]:
 def _parameter(name: str, draws: Floats | None) -> dict[str, float | None]:
     """Mean and quantiles of a parameter of the whole model; missing when the model does not have it."""
     if draws is None:
-        return {f"{name}_mean": None, **{f"{name}_{level}": None for level in _LEVELS}}
-    values = np.quantile(draws, list(_LEVELS.values()))
-    quantiles = {f"{name}_{level}": float(value) for level, value in zip(_LEVELS, values, strict=True)}
-    return {f"{name}_mean": float(draws.mean()), **quantiles}
+        return dict.fromkeys(f"{name}_{figure}" for figure in ("mean", *_LEVELS))
+    mean, _, quantiles = _summed_up(draws)
+    return {f"{name}_{figure}": float(value) for figure, value in {"mean": mean, **quantiles}.items()}

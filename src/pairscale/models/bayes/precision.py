@@ -18,8 +18,6 @@ from pairscale.core.arrays import Floats, Ints
 from pairscale.models.bayes.model import Cells
 from pairscale.models.linalg import conjugate_gradients
 
-__all__ = ["Dense", "Graph", "Layout", "Precision"]
-
 _PROBES = 32
 _PROBE_SEED = 20261116  # the distribution depends on the comparisons alone, its draws on the seed
 _BLOCK = 100  # draws that are solved for at a time
@@ -52,8 +50,7 @@ class Precision:
         self.linear_prior = linear_prior
         self.n = cells.n_items
         self.own = weight if slope is None else weight * slope**2
-        of_items = np.bincount(cells.winner, self.own, self.n) + np.bincount(cells.loser, self.own, self.n)
-        self.diagonal = of_items + prior
+        self.diagonal = cells.sums(self.own, self.own) + prior
 
     def corner(self) -> Floats:
         """Of position effects and slopes."""
@@ -62,11 +59,7 @@ class Precision:
     def border(self) -> Floats:
         """Between them and the scores; a row each."""
         signed = self.weight * self.columns if self.slope is None else self.weight * self.slope * self.columns
-        rows = [
-            np.bincount(self.cells.winner, row, self.n).astype(np.float64) - np.bincount(self.cells.loser, row, self.n)
-            for row in signed
-        ]
-        return np.reshape(rows, (len(rows), self.n))
+        return np.reshape([self.cells.sums(row, -row) for row in signed], (len(signed), self.n))
 
     def of_linear(self) -> Floats:
         """The diagonal of position effects and slopes."""
@@ -171,10 +164,8 @@ class Graph(Precision):
             # What a negative curvature takes off is taken off the other comparisons of the same items instead, so that
             # all information is positive and has a root.
             positive = np.maximum(weight, 0.0)
-            n = cells.n_items
-            whole = np.bincount(cells.winner, weight, n) + np.bincount(cells.loser, weight, n)
-            kept = np.bincount(cells.winner, positive, n) + np.bincount(cells.loser, positive, n)
-            share = np.sqrt(np.clip(whole / np.maximum(kept, 1e-300), _LEAST, 1.0))
+            kept = np.maximum(cells.sums(positive, positive), 1e-300)
+            share = np.sqrt(np.clip(cells.sums(weight, weight) / kept, _LEAST, 1.0))
             weight = positive * share[cells.winner] * share[cells.loser]
         super().__init__(cells, weight, *rest)
         self._layout = layout

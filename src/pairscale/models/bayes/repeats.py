@@ -32,16 +32,7 @@ from pairscale.models.bayes.model import (
     pair_keys,
 )
 from pairscale.models.bayes.settings import Repeats, require_repeats
-
-__all__ = [
-    "RepeatAgreement",
-    "count_repeats",
-    "learn_shared_error",
-    "repeat_agreement",
-    "repeat_weights",
-    "repeats_per_item",
-    "weigh_repeats",
-]
+from pairscale.models.data import side_sums
 
 _ROUNDS = 4
 _SETTLED = 0.005
@@ -117,40 +108,32 @@ def repeat_agreement(answers: Answers, cells: Cells, model: JudgeParameters, rep
     )
 
 
-def repeat_weights(answers: Answers, rho: float) -> Floats:
+def repeat_weights(answers: Answers | Cells, rho: float) -> Floats:
     """What each comparison counts when a pair asked n times counts as ``1 + (n - 1)(1 - rho)``."""
     _, which = np.unique(answers.pair, return_inverse=True)
-    return _shares(np.bincount(which, answers.times).astype(np.float64), rho)[which]
-
-
-def _shares(n: Floats, rho: float) -> Floats:
-    """What one of n answers on the same pair counts."""
-    return (1 + (n - 1) * (1 - rho)) / n
+    n = np.bincount(which, answers.times).astype(np.float64)
+    return ((1 + (n - 1) * (1 - rho)) / n)[which]
 
 
 def weigh_repeats(cells: Cells, rho: float) -> Cells:
     """The outcomes of a pair asked n times, counted as ``1 + (n - 1)(1 - rho)`` with the same share of wins."""
-    if rho == 0:
-        return cells
-    _, which = np.unique(cells.pair, return_inverse=True)
-    n = np.bincount(which, cells.times).astype(np.float64)
-    return replace(cells, times=cells.times * _shares(n, rho)[which])
+    return cells if rho == 0 else replace(cells, times=cells.times * repeat_weights(cells, rho))
 
 
 def _weigh_ties(cells: Cells, answers: Answers, model: JudgeParameters) -> Cells:
     """The outcomes, counted by how much they vary; without a tie, as they are."""
     times = np.ones(len(answers.result)) if answers.times is None else answers.times
-    ties = float(times @ (answers.result == 0.5))
+    ties = times @ (answers.result == 0.5)
     if not ties:
         return cells
     from pairscale.models.bayes.normal import differences  # which imports SciPy
 
     _, weights = gauss_hermite(_NODES)
     phi = 1.0
-    share = ties / (float(times.sum()) + _WITHOUT_TIE)
+    share = ties / (times.sum() + _WITHOUT_TIE)
     for _ in range(_TIE_ROUNDS):
         p = _at_nodes(*differences(replace(cells, times=cells.times / phi), model))
-        varies = float(cells.times @ ((p * (1 - p)) @ weights)) / float(cells.times.sum())
+        varies = (cells.times @ ((p * (1 - p)) @ weights)) / cells.times.sum()
         phi = min(max(1 - share / (4 * varies), _LEAST_PHI), 1.0)
     return replace(cells, times=cells.times / phi)
 
@@ -197,13 +180,12 @@ def learn_shared_error(answers: Cells, position: float, scale: float) -> float:
     """Of logits: the share of an error that belongs to the pair, from pairs with two values or more.
 
     Args:
-        answers: Logits, each counting once.
-        position: The preference for the first position.
-        scale: The scale of the errors.
+        answers: logits, each counting once.
+        position: the preference for the first position.
+        scale: the scale of the errors.
     """
-    assert answers.z is not None  # noqa: S101
     rows = np.asarray(answers.kind == 0)
-    if not rows.any():
+    if answers.z is None or not rows.any():
         return 1.0
     side = np.where(answers.winner[rows] < answers.loser[rows], 1.0, -1.0)
     value = side * (answers.z[rows] - position)
@@ -237,6 +219,5 @@ def repeats_per_item(first: Ints, second: Ints, n_items: int, times: Ints | None
         times: how often each comparison occurs; once by default.
     """
     low, high = np.divmod(np.unique(pair_keys(first, second, n_items, None)), n_items)
-    once = np.bincount(low, minlength=n_items) + np.bincount(high, minlength=n_items)
-    degree = np.bincount(first, times, n_items) + np.bincount(second, times, n_items)
-    return degree.astype(np.int64) - once
+    degree = side_sums(first, second, times, times, n_items)
+    return (degree - side_sums(low, high, None, None, n_items)).astype(np.int64)

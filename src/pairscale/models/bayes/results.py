@@ -24,8 +24,6 @@ from pairscale.models.reliability import outlying
 from pairscale.models.rows import BayesTies, read_rows
 from pairscale.pairing.table import generator
 
-__all__ = ["BayesFit", "fit_bayes_btl_mcmc", "gathered", "weak_words"]
-
 _MANY_ITEMS = 10
 _WIDER = 1.5  # from here on the spread of the scores says something about that of the prior
 
@@ -133,9 +131,11 @@ def fit_bayes_btl_mcmc(
         rows = rows[generator(base).permutation(rows.height)]
     fits: list[BTLFit] = []
     for size in sizes:
-        given: dict[str, Any] = {"prior_sd": prior_sd, "repeats": repeats, "progress": progress}
-        warm = fits[-1] if fits else None
-        fits.append(fit_btl(rows[:size], names, model_variant, settings, base, warm=warm, **given))
+        fit = fit_btl(
+            rows[:size], names, model_variant, settings, base,
+            prior_sd=prior_sd, warm=fits[-1] if fits else None, repeats=repeats, progress=progress,
+        )  # fmt: skip
+        fits.append(fit)
     return gathered(fits, notices)
 
 

@@ -39,8 +39,6 @@ from pairscale.models.bayes.model import JudgeParameters
 if TYPE_CHECKING:
     from pairscale.models.bayes.settings import MCMCSettings
 
-__all__ = ["PATH", "Begun", "Sampled", "Warm", "sampled", "sampling_bar", "warm_of", "warmed_up"]
-
 _LOG = logging.getLogger("pairscale")
 _TEACH = 100  # draws of the warm-up that are enough to learn other coordinates from
 _HALVINGS = 2  # of the step, when draws diverge
@@ -93,12 +91,6 @@ class Sampled:
     draws: Floats
     theta: Floats
     diagnostics: Diagnostics
-
-    def warm_start(self, ids: tuple[str, ...], model: JudgeParameters, begun: Begun) -> Warm:
-        """What a later fit can start from."""
-        every_other = self.draws[::2]
-        flat = every_other.reshape(-1, every_other.shape[2]).T  # parameters as rows
-        return Warm(ids, model, self.draws[-1].T, *begun.coordinates.learn(flat), begun.sampler.step)
 
 
 def warm_of(fit: Any) -> Warm | None:
@@ -176,11 +168,11 @@ def sampled(
     begun: Begun,
     settings: MCMCSettings,
     near_stop: bool,
-    gate: DiagnosticsGate | None,
+    gate: DiagnosticsGate,
     tick: Callable[[], None],
 ) -> Sampled:
     """Draw until the diagnostics pass, or the plan has been extended as far as it may; shorten a step that diverges."""
-    judge_draws = partial(diagnose, n_items=begun.coordinates.posterior.n, near_stop=near_stop, gate=gate)
+    judge_draws = partial(diagnose, near_stop=near_stop, gate=gate)
     sample = _drawn(begun, settings, judge_draws, tick)
     for _ in range(_HALVINGS):
         if sample.diagnostics.diagnostics_divergences_pass:

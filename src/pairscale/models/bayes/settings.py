@@ -13,12 +13,9 @@ from pairscale.core.options import (
     require_mapping,
     require_number,
     require_number_or,
-    require_probability,
     require_seed,
 )
 from pairscale.core.tables import listed
-
-__all__ = ["Answer", "Judges", "MCMCSettings", "Repeats", "Variant", "require_repeats"]
 
 Answer = Literal["winner", "probability"]
 """What of an answer is evidence: who won, or how probable the judge says it is."""
@@ -78,5 +75,5 @@ def require_repeats(value: object, name: str = "repeats") -> Repeats:
     Raises:
         InputError: If it is anything else.
     """
-    checked = require_number_or(value, name, ("independent", "learned"), least=0)
-    return checked if isinstance(checked, str) else require_probability(checked, name)  # type: ignore[return-value]
+    words: tuple[Literal["independent", "learned"], ...] = ("independent", "learned")
+    return require_number_or(value, name, words, least=0, most=1)
