@@ -16,7 +16,7 @@ from pairscale.collect.batch.registry import registry_table
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import write_table
-from pairscale.core.options import checked, optional, require_number
+from pairscale.core.options import FilePath, checked, optional, require_number
 from pairscale.core.tables import ANSWER_COLUMNS
 from pairscale.judges.base import Judge
 from pairscale.judges.batched import require_batches
@@ -26,8 +26,6 @@ from pairscale.providers.batches import ENDED
 from pairscale.runtime import run_sync
 
 if TYPE_CHECKING:
-    import os
-
     import polars as pl
 
     from pairscale.core.tables import Table
@@ -63,10 +61,10 @@ class BatchAnswers(ReprMixin, table="results", columns=ANSWER_COLUMNS):
 
 @checked
 def submit(
-    pairs: Table | str | os.PathLike[str],
+    pairs: Table | FilePath,
     *,
     judge: str | Judge,
-    run: str | os.PathLike[str],
+    run: FilePath,
     trait: str | Trait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
@@ -123,9 +121,7 @@ def submit(
 
 
 @checked
-def status(
-    run: str | os.PathLike[str], *, offline: bool = False, registry: str | os.PathLike[str] | None = None
-) -> pl.DataFrame:
+def status(run: FilePath, *, offline: bool = False, registry: FilePath | None = None) -> pl.DataFrame:
     """Show the batches of a run: states, counts, ages, and the time they have left.
 
     Args:
@@ -159,7 +155,7 @@ def status(
 
 
 @checked
-def collect(run: str | os.PathLike[str]) -> BatchAnswers:
+def collect(run: FilePath) -> BatchAnswers:
     """Collect the results of the batches that have ended, without waiting for the others.
 
     Args:
@@ -189,7 +185,7 @@ def collect(run: str | os.PathLike[str]) -> BatchAnswers:
 
 @checked
 def resume(
-    run: str | os.PathLike[str],
+    run: FilePath,
     *,
     interval: float = 60.0,
     max_minutes: float | None = None,
@@ -244,7 +240,7 @@ def resume(
 
 
 @checked
-def cancel(run: str | os.PathLike[str], *, batch: str | Sequence[str] | None = None) -> pl.DataFrame:
+def cancel(run: FilePath, *, batch: str | Sequence[str] | None = None) -> pl.DataFrame:
     """Ask the providers to end batches; what was answered until then can be collected, and is paid for.
 
     Args:
@@ -283,7 +279,7 @@ def cancel(run: str | os.PathLike[str], *, batch: str | Sequence[str] | None = N
     return _managed(run, work)
 
 
-def _managed(run: str | os.PathLike[str], work: Callable[[BatchManager], Awaitable[T]]) -> T:
+def _managed(run: FilePath, work: Callable[[BatchManager], Awaitable[T]]) -> T:
     async def main() -> T:
         async with BatchManager(str(run)) as manager:
             return await work(manager)

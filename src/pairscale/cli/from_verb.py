@@ -217,7 +217,7 @@ class _Function:
             kind = "mapping"
         elif "bool" in types:
             kind = "flag"
-        elif types & {"Path", "PathLike"}:
+        elif types & {"Path", "PathLike", "FilePath"}:
             kind = "path"
         elif numbers and "str" not in types:
             kind = max(numbers)

@@ -15,6 +15,7 @@ from pairscale.core.errors import FileFormatError, StoreFullError
 from pairscale.core.files import replacing
 from pairscale.core.formulas import guarded_frame, unguarded_frame
 from pairscale.core.notices import notice
+from pairscale.core.options import FilePath
 from pairscale.core.tables import RESULTS, listed
 
 _IDS = ("ID1", "ID2", "better_id")
@@ -27,7 +28,7 @@ class SavedResults:
         rows: what the file held when it was opened, with all columns of results and those of its own.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: FilePath) -> None:
         self._path = Path(path)
         self.rows = pl.DataFrame(schema=RESULTS)
         if self._path.exists() and self._path.stat().st_size:

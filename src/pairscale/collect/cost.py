@@ -17,6 +17,7 @@ from pairscale.collect.live import SubmitResult, submit_into
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.options import (
+    FilePath,
     ProgressMode,
     checked,
     require_choice,
@@ -39,8 +40,6 @@ from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, run_syn
 from pairscale.store.runfile import open_run
 
 if TYPE_CHECKING:
-    import os
-
     from numpy.typing import NDArray
 
     from pairscale.core.tables import Table
@@ -152,7 +151,7 @@ def _money(value: float) -> str:
 
 @checked
 def cost(
-    pairs: Table | str | os.PathLike[str],
+    pairs: Table | FilePath,
     *,
     judge: str | Judge | Callable[..., Any],
     pilot: int = 25,
@@ -162,7 +161,7 @@ def cost(
     offline: bool = False,
     price: Mapping[str, Any] | None = None,
     quantile: float = 0.9,
-    run: str | os.PathLike[str] | None = None,
+    run: FilePath | None = None,
     trait: str | Trait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
@@ -265,8 +264,8 @@ def estimate_cost(
     discount: float | None = None,
     quantile: float = 0.9,
     offline: bool = False,
-    run: str | os.PathLike[str] | None = None,
-    save_path: str | os.PathLike[str] | None = None,
+    run: FilePath | None = None,
+    save_path: FilePath | None = None,
     **asking: Any,
 ) -> CostEstimate:
     """Estimate the tokens and the cost of pairs; see :func:`cost`.

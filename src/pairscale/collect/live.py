@@ -11,7 +11,7 @@ from pairscale.collect._plan import Plan, make_plan, named_pairs, say_unnamed
 from pairscale.collect._saved import SavedResults
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import JudgeError
-from pairscale.core.options import ProgressMode, checked, optional, require_int, require_progress
+from pairscale.core.options import FilePath, ProgressMode, checked, optional, require_int, require_progress
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import ANSWER_COLUMNS, RESULTS
 from pairscale.judges.base import Judge, judge_member
@@ -38,8 +38,6 @@ from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.writer import Entry
 
 if TYPE_CHECKING:
-    import os
-
     import polars as pl
 
     from pairscale.core.tables import Table
@@ -91,13 +89,13 @@ async def submit_pairs(
     pairs: Table,
     judge: str | Judge | Callable[..., Any],
     *,
-    run: str | os.PathLike[str] | None = None,
+    run: FilePath | None = None,
     concurrency: int = CONCURRENCY,
     progress: ProgressMode = True,
     retries: int = RETRIES,
     retry_wait: float = 1.0,
     timeout: float | None = TIMEOUT,
-    save_path: str | os.PathLike[str] | None = None,
+    save_path: FilePath | None = None,
     include_raw: bool = False,
     trait: str | Trait | None = None,
     template: str | None = None,
@@ -180,7 +178,7 @@ async def submit_into(
     *,
     progress: ProgressMode = True,
     status_every: int | None = None,
-    save_path: str | os.PathLike[str] | None = None,
+    save_path: FilePath | None = None,
     include_raw: bool = False,
 ) -> SubmitResult:
     """The same as :func:`submit_pairs_async`, into a run file that is open for writing, with a judge that is made.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.core.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.core.jobs import run_tasks
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, require_int
+from pairscale.core.options import FilePath, ProgressMode, require_int
 from pairscale.core.provenance import Provenance
 from pairscale.judges.base import Judge
 from pairscale.runtime import Progress
@@ -78,7 +77,7 @@ def judge_shard(
     pairs: pl.DataFrame,
     judge: Judge,
     shard: str,
-    run: str | os.PathLike[str] | None,
+    run: FilePath | None,
     *,
     max_cost: float | None,
     **settings: Any,
@@ -117,7 +116,7 @@ def judge_in_shards(
     pairs: pl.DataFrame,
     judge: Judge,
     shards: int | None,
-    run: str | os.PathLike[str] | None,
+    run: FilePath | None,
     *,
     n_jobs: int | None,
     max_cost: float | None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +12,7 @@ from pairscale.collect.shards import judge_in_shards, judge_shard
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.jobs import require_jobs
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, checked
+from pairscale.core.options import FilePath, ProgressMode, checked
 from pairscale.core.texts import read_document
 from pairscale.core.traits import Trait
 from pairscale.judges.base import Judge
@@ -35,10 +34,10 @@ _FILES = {".txt", ".md", ".html", ".htm", ".docx", ".doc", ".odt", ".rtf", ".pdf
 
 @checked
 def judge(
-    pairs: Table | str | os.PathLike[str],
+    pairs: Table | FilePath,
     judge: str | Judge | Callable[..., Any] = "lexical",
     *,
-    run: str | os.PathLike[str] | None = None,
+    run: FilePath | None = None,
     trait: str | Trait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
@@ -53,7 +52,7 @@ def judge(
     shard: str | None = None,
     shards: int | None = None,
     n_jobs: int | None = None,
-    save_path: str | os.PathLike[str] | None = None,
+    save_path: FilePath | None = None,
     a_col: str | None = None,
     b_col: str | None = None,
     encoding: str | None = None,
@@ -189,9 +188,7 @@ def compare(
     return answers.results
 
 
-def pair_of(
-    text1: str | os.PathLike[str], text2: str | os.PathLike[str], encoding: str | None = None
-) -> dict[str, str]:
+def pair_of(text1: FilePath, text2: FilePath, encoding: str | None = None) -> dict[str, str]:
     """Two texts, or text files, as a pair.
 
     Args:
@@ -205,7 +202,7 @@ def pair_of(
     return {"ID1": "first", "text1": _text(text1, encoding), "ID2": "second", "text2": _text(text2, encoding)}
 
 
-def _text(given: str | os.PathLike[str], encoding: str | None) -> str:
+def _text(given: FilePath, encoding: str | None) -> str:
     is_file = not isinstance(given, str)
     with contextlib.suppress(OSError, ValueError):  # a long text is not the name of a file
         is_file = is_file or Path(given).is_file()

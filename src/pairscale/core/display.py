@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pairscale.core.errors import InputError, MissingExtraError, UnknownNameError
-from pairscale.core.options import checked
+from pairscale.core.options import FilePath, checked
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
     import altair as alt
@@ -105,9 +104,7 @@ class PlotMixin(ReprMixin):
             cls._charts = charts
 
     @checked
-    def plot(
-        self, path: str | os.PathLike[str] | None = None, *, kind: str | None = None, **options: Any
-    ) -> alt.TopLevelMixin:
+    def plot(self, path: FilePath | None = None, *, kind: str | None = None, **options: Any) -> alt.TopLevelMixin:
         """The chart of this result, which a notebook shows.
 
         Args:
@@ -139,7 +136,7 @@ class ReportMixin:
     __slots__ = ()
 
     @checked
-    def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
+    def report(self, path: FilePath, **options: Any) -> Path:
         """Write the report of this result: one HTML file that opens from the disk.
 
         Args:

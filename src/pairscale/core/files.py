@@ -24,6 +24,7 @@ from pairscale.core.columns import Column, with_paths
 from pairscale.core.encodings import read_bytes, read_text
 from pairscale.core.errors import FileFormatError
 from pairscale.core.formulas import guarded_frame, unguarded_frame
+from pairscale.core.options import FilePath
 from pairscale.core.tables import CANONICAL, FAILED, RESULTS, TEXT_COLUMNS, first_line, listed, to_frame
 from pairscale.core.workbooks import read_workbook, write_sheets
 
@@ -40,7 +41,7 @@ _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 
 
 def read_table(
-    path: str | os.PathLike[str],
+    path: FilePath,
     *,
     text: TextColumns = (),
     encoding: str | None = None,
@@ -76,7 +77,7 @@ def read_table(
     return frame
 
 
-def read_json(path: str | os.PathLike[str], *, encoding: str | None = None) -> Any:
+def read_json(path: FilePath, *, encoding: str | None = None) -> Any:
     """What a JSON file says; an empty list for an empty file.
 
     Args:
@@ -90,9 +91,7 @@ def read_json(path: str | os.PathLike[str], *, encoding: str | None = None) -> A
     return _json(content, Path(path), 1) if content.strip() else []
 
 
-def read_rows(
-    path: str | os.PathLike[str], *, text: Sequence[str] = (), encoding: str | None = None
-) -> list[dict[str, Any]]:
+def read_rows(path: FilePath, *, text: Sequence[str] = (), encoding: str | None = None) -> list[dict[str, Any]]:
     """The rows of a table; those of a jsonl or json file unchanged, whatever is nested in them.
 
     Args:
@@ -233,7 +232,7 @@ def _read_parquet(path: Path) -> pl.DataFrame:
 # Tables out.
 
 
-def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> Path:
+def write_table(frame: pl.DataFrame, path: FilePath) -> Path:
     """Write a table by the ending of the file's name, whole or not at all.
 
     Text that looks like a formula is never one: in Excel its cell is of the kind text, in csv and tsv it gets an
@@ -254,7 +253,7 @@ def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def write_workbook(sheets: Mapping[str, pl.DataFrame], path: str | os.PathLike[str]) -> Path:
+def write_workbook(sheets: Mapping[str, pl.DataFrame], path: FilePath) -> Path:
     """Write tables as the sheets of one Excel file, whole or not at all.
 
     Args:

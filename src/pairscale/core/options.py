@@ -36,6 +36,9 @@ ProgressMode: TypeAlias = bool | _Shown
 Only adaptive runs have steps and refits; everywhere else any value but False and ``none`` shows the progress.
 """
 
+FilePath: TypeAlias = str | os.PathLike[str]
+"""A file or a folder, as a text or a path; of a run, also the address of a database."""
+
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -248,9 +251,8 @@ def optional(
 def checked(function: Callable[P, T]) -> Callable[P, T]:
     """Validate the flags, texts and files that a public function is given, by its annotations, before it is called.
 
-    ``bool`` takes True or False, ``str`` a text, ``str | Sequence[str]`` a text or several, and
-    ``str | os.PathLike[str]`` a file, a folder or, as ``run``, also the address of a database; each with ``| None``
-    takes None as well.
+    ``bool`` takes True or False, ``str`` a text, ``str | Sequence[str]`` a text or several, and :data:`FilePath` a
+    file, a folder or, as ``run``, also the address of a database; each with ``| None`` takes None as well.
 
     Examples:
         >>> @checked
@@ -299,6 +301,7 @@ _CHECKS: Final[Mapping[frozenset[str], Callable[[Any, str], object]]] = {
     frozenset({"bool"}): require_flag,
     frozenset({"str"}): _require_any_text,
     frozenset({"str", "Sequence[str]"}): _require_texts,
+    frozenset({"FilePath"}): _require_file,
     frozenset({"str", "os.PathLike[str]"}): _require_file,
 }
 

@@ -19,7 +19,7 @@ from pairscale.core.encodings import read_text
 from pairscale.core.errors import FileFormatError, InputError, MissingExtraError, PairscaleError, TableError
 from pairscale.core.files import TABLE_SUFFIXES, read_table
 from pairscale.core.notices import notice, plural
-from pairscale.core.options import checked
+from pairscale.core.options import FilePath, checked
 from pairscale.core.tables import Table, as_text, id_text, is_blank, listed, require_ids, row_numbers, to_frame
 from pairscale.core.texts import MISSING_EXTRA, FileRead, read_folder, without_final_break
 
@@ -349,9 +349,7 @@ def say_positions(id_col: Column | None, text_col: Column | None) -> None:
 
 
 @checked
-def read_samples_dir(
-    path: str | os.PathLike[str] = ".", pattern: str = _TEXT_FILES, *, encoding: str | None = None
-) -> pl.DataFrame:
+def read_samples_dir(path: FilePath = ".", pattern: str = _TEXT_FILES, *, encoding: str | None = None) -> pl.DataFrame:
     """Samples from a folder of text files: the name without its ending is the id, and a final line break is left out.
 
     Args:

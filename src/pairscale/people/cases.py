@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pairscale.core.errors import InputError, TableError, UnknownNameError
 from pairscale.core.files import TABLE_SUFFIXES, read_rows, read_table
 from pairscale.core.notices import notice
+from pairscale.core.options import FilePath
 from pairscale.core.provenance import fingerprint
 from pairscale.core.tables import PAIRS, listed
 from pairscale.core.traits import trait_description
@@ -21,8 +22,6 @@ from pairscale.pairing.reading import read_given_pairs
 from pairscale.store.database import scrub_surrogates
 
 if TYPE_CHECKING:
-    import os
-
     import polars as pl
 
 DEFAULT_CRITERION = "Overall Quality"
@@ -68,7 +67,7 @@ class Case:
 
 
 def read_cases(
-    source: str | os.PathLike[str],
+    source: FilePath,
     *,
     criterion: str | None = None,
     a_col: str | None = None,
@@ -107,7 +106,7 @@ def read_cases(
     return _checked((_case(row, number, path) for number, row in enumerate(rows, start=1)), path)
 
 
-def to_rank(source: str | os.PathLike[str]) -> str:
+def to_rank(source: FilePath) -> str:
     """What to do with texts, which are ranked and not labelled pair by pair."""
     file = shlex.quote(str(source))
     run = shlex.quote(str(Path(source).with_suffix(".db")))
@@ -135,7 +134,7 @@ def clean_text(value: Any) -> str:
     return str(scrub_surrogates(text)).replace("\0", "\ufffd")
 
 
-def _checked(cases: Iterable[Case], path: str | os.PathLike[str]) -> list[Case]:
+def _checked(cases: Iterable[Case], path: FilePath) -> list[Case]:
     found = list(cases)
     if not found:
         raise InputError(f"{path} holds no case to label")
@@ -161,7 +160,7 @@ def _from_pairs(table: pl.DataFrame, criterion: str) -> list[Case]:
     return _each_once(pairs, criterion, columns)
 
 
-def _from_run(run: str | os.PathLike[str], criterion: str | None) -> list[Case]:
+def _from_run(run: FilePath, criterion: str | None) -> list[Case]:
     """The cases that are labelled in a run file, and its own pairs under the trait that its judges were asked about."""
     from sqlalchemy import select
 
@@ -185,7 +184,7 @@ def _from_run(run: str | os.PathLike[str], criterion: str | None) -> list[Case]:
     return _each_once([(uid, one, texts[one], two, texts[two]) for uid, one, two in names], about, {})
 
 
-def _of_manifest(rows: Sequence[Any], run: str | os.PathLike[str], criterion: str | None) -> list[Case]:
+def _of_manifest(rows: Sequence[Any], run: FilePath, criterion: str | None) -> list[Case]:
     """The cases of a manifest that is labelled in a run file."""
     if criterion is not None:
         raise InputError(f"{run} holds the labels of a manifest, with its own criteria; leave out {criterion!r}")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 from sqlalchemy import func, or_, select, update
 
 from pairscale.core.errors import InputError, StoreError, StoreMismatchError
-from pairscale.core.options import optional, require_int, require_number, require_seed
+from pairscale.core.options import FilePath, optional, require_int, require_number, require_seed
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
 from pairscale.core.traits import Trait
@@ -27,8 +27,6 @@ from pairscale.store.runfile import open_run
 from pairscale.store.schema import label_cases, label_questions, labellers, labels
 
 if TYPE_CHECKING:
-    import os
-
     from sqlalchemy.engine import Connection, Row
 
     from pairscale.judges.human import QuestionQueue
@@ -171,7 +169,7 @@ class LabelStore:
 
     def __init__(
         self,
-        run: str | os.PathLike[str] | None,
+        run: FilePath | None,
         cases: Sequence[Case],
         *,
         labellers: Sequence[str] = (),
@@ -588,7 +586,7 @@ class LiveQuestions(LabelStore):
         queue: QuestionQueue,
         people: Sequence[str],
         trait: Trait | None = None,
-        asking: str | os.PathLike[str] | None = None,
+        asking: FilePath | None = None,
     ) -> None:
         names = [_checked_name(name) for name in people]
         links = None if asking is None else tables.links_of_people(asking, names)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pairscale.core.errors import FileFormatError
 from pairscale.core.files import read_rows
+from pairscale.core.options import FilePath
 
 
-def key_path(path: str | os.PathLike[str]) -> Path:
+def key_path(path: FilePath) -> Path:
     """Where the key of a manifest lies: beside it, called like it, with ``.key.jsonl`` behind the stem."""
     target = Path(path)
     return target.with_name(f"{target.stem}.key.jsonl")
 
 
-def read_key(path: str | os.PathLike[str], encoding: str | None = None) -> dict[str, dict[str, Any]]:
+def read_key(path: FilePath, encoding: str | None = None) -> dict[str, dict[str, Any]]:
     """The de-blinding key: by case, its row with ``first_variant``.
 
     Args:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import threading
 import time
@@ -27,7 +26,7 @@ from pairscale.core.errors import (
     StoreError,
     StoreMismatchError,
 )
-from pairscale.core.options import checked, optional, require_run
+from pairscale.core.options import FilePath, checked, optional, require_run
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
 from pairscale.store import database, queries
@@ -51,7 +50,7 @@ _MARKS = {"metadata", "items", "pairs", "attempts"}
 
 
 @checked
-def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> RunFile:
+def open_run(where: FilePath | None, *, write: bool = False) -> RunFile:
     """Open a run file.
 
     Args:
@@ -341,7 +340,7 @@ class RunFile:
         with self.writer.changing() as change:
             change.set_fact(key, value)
 
-    def copy_to(self, where: str | os.PathLike[str]) -> None:
+    def copy_to(self, where: FilePath) -> None:
         """Copy everything into another run file (made when it is missing), instead of what that one held.
 
         It is done in one transaction: whatever happens, the other file holds all of the old or all of the new.

@@ -24,7 +24,7 @@ from pairscale.core.comparisons import Condition, pair_names
 from pairscale.core.errors import FileFormatError, StoreMismatchError, TableError
 from pairscale.core.files import replacing, write_table
 from pairscale.core.notices import notice
-from pairscale.core.options import checked
+from pairscale.core.options import FilePath, checked
 from pairscale.core.provenance import utc_now
 from pairscale.core.results import ORDER_KNOWN, ResultColumns
 from pairscale.core.samples import read_samples
@@ -49,7 +49,7 @@ _COPIED = ("error_message", "status_code", "model", "object_type", "thoughts", "
 _COMMITTED = 5_000  # comparisons that are made into rows at a time
 
 
-def export_results(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Path:
+def export_results(run: FilePath, path: FilePath) -> Path:
     """Write every comparison of a run file to a table: csv, tsv, jsonl, json, parquet or xlsx, by its ending.
 
     Failed pairs are in it too, with their outcome. A run that is still being written is exported as it is at one
@@ -88,9 +88,9 @@ def export_results(run: str | os.PathLike[str], path: str | os.PathLike[str]) ->
 
 @checked
 def import_run(
-    path: Table | str | os.PathLike[str],
-    run: str | os.PathLike[str],
-    samples: Table | str | os.PathLike[str] | None = None,
+    path: Table | FilePath,
+    run: FilePath,
+    samples: Table | FilePath | None = None,
     *,
     a_col: str | None = None,
     b_col: str | None = None,
@@ -141,7 +141,7 @@ def import_run(
         return _add(store, frame)
 
 
-def _import_exported(path: Path, run: str | os.PathLike[str], texts: pl.DataFrame | None) -> int:
+def _import_exported(path: Path, run: FilePath, texts: pl.DataFrame | None) -> int:
     """Enter a run that :func:`export_results` wrote into an empty run file."""
     beside = _companion_of(path)
     head = _read_head(beside, path)
@@ -154,7 +154,7 @@ def _import_exported(path: Path, run: str | os.PathLike[str], texts: pl.DataFram
         return _restore(store, beside, head, () if texts is None else texts.iter_rows(named=True))
 
 
-def _read(path: Table | str | os.PathLike[str], columns: ResultColumns) -> pl.DataFrame:
+def _read(path: Table | FilePath, columns: ResultColumns) -> pl.DataFrame:
     """A results table in memory; a notice names its form where it is not ours."""
     found = read_criteria(path, columns)
     if found.form is not None or found.unknown:

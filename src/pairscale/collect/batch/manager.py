@@ -32,7 +32,7 @@ from pairscale.collect.batch.registry import (
 )
 from pairscale.core.errors import InputError, JudgeError, StoreBusyError, StoreGoneError
 from pairscale.core.notices import notice
-from pairscale.core.options import checked, optional, require_int, require_number
+from pairscale.core.options import FilePath, checked, optional, require_int, require_number
 from pairscale.core.provenance import utc_now
 from pairscale.judges.base import JudgePair
 from pairscale.judges.batched import BatchJudge, calls_of, restored
@@ -74,9 +74,9 @@ class BatchManager:
     @checked
     def __init__(
         self,
-        run: str | os.PathLike[str],
+        run: FilePath,
         *,
-        folder: str | os.PathLike[str] | None = None,
+        folder: FilePath | None = None,
         api_key: str | None = None,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
         clock: Callable[[], float] = time.time,
