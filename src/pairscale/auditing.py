@@ -51,12 +51,12 @@ class AuditReport(ReprMixin):
     steps: int = 0
     refits: int = 0
     problems: tuple[str, ...] = ()
-    rows: Mapping[str, int] = field(default_factory=dict[str, int])
+    rows: Mapping[str, int] = field(default_factory=dict)
     digest: str | None = None
     imported: str | None = None
     preset: str | None = None
     is_replayed: bool = False
-    digests: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+    digests: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:

@@ -75,7 +75,7 @@ class Condition:
     model: str | None = None
     trait: str | None = None
     template_id: str | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def condition_id(self) -> str:

@@ -64,7 +64,7 @@ class FunctionJudge:
     name: str | None = None
     trait: str | None = None
     template_id: str | None = None
-    call_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    call_args: Mapping[str, Any] = field(default_factory=dict)
     _token: str = field(default_factory=lambda: uuid4().hex, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

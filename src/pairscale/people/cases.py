@@ -52,8 +52,8 @@ class Case:
     response_2: str
     ID1: str | None = None
     ID2: str | None = None
-    columns_1: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, kw_only=True)
-    columns_2: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, kw_only=True)
+    columns_1: Mapping[str, Any] = field(default_factory=dict, compare=False, kw_only=True)
+    columns_2: Mapping[str, Any] = field(default_factory=dict, compare=False, kw_only=True)
 
     @property
     def digest(self) -> str:

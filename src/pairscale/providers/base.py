@@ -10,11 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from pairscale.providers.catalog import Capabilities
 
+
+JsonObject: TypeAlias = Mapping[str, Any]
+"""An object of a JSON document."""
+Fields: TypeAlias = dict[str, Any]
+"""Fields of a JSON object that is being made."""
+Headers: TypeAlias = Mapping[str, str]
+"""Headers of HTTP."""
 
 StopReason = Literal["stop", "length", "refusal", "content_filter", "error", "other"]
 """Why a reply ended: complete, cut off, declined by the model, stopped by a filter, or something else."""
@@ -69,7 +76,7 @@ class LLMRequest:
     endpoint: Literal["chat.completions", "responses"] | None = None
     num_ctx: int | None = None
     store: bool | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    extra: JsonObject = field(default_factory=dict)
     omit: frozenset[str] = frozenset()
 
 
@@ -87,8 +94,8 @@ class HTTPCall:
 
     method: str
     path: str
-    body: Mapping[str, Any]
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: JsonObject
+    headers: Headers = field(default_factory=dict)
     endpoint: str = ""
 
 
@@ -217,7 +224,7 @@ class Provider:
         optional_key_variable: the environment variable of a key that it may need. Optional.
     """
 
-    overrides: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    overrides: JsonObject = field(default_factory=dict)
 
     name: ClassVar[str]
     base_url: ClassVar[str]
@@ -232,7 +239,7 @@ class Provider:
 
         return rules_of(self.name, self.overrides)
 
-    def auth(self, key: str) -> Mapping[str, str]:
+    def auth(self, key: str) -> Headers:
         """The headers that carry the key."""
         return {"Authorization": f"Bearer {key}"}
 

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from pairscale.core.files import open_private
+from pairscale.providers.base import Headers
 from pairscale.providers.client import LLMClient, ProviderError, joined, read_at_most, retrying
 
 if TYPE_CHECKING:
@@ -77,11 +78,11 @@ class BatchHTTP:
         body: Any = None,
         *,
         data: Callable[[], Any] | None = None,
-        headers: Mapping[str, str] | None = None,
+        headers: Headers | None = None,
         again: bool = True,
         accept: tuple[int, ...] = (),
         is_signed: bool = False,
-    ) -> tuple[int, Mapping[str, str], Any]:
+    ) -> tuple[int, Headers, Any]:
         """Make a call; status, headers and JSON document of the answer. Redirects are not followed.
 
         Args:
@@ -98,7 +99,7 @@ class BatchHTTP:
             ProviderError: there is no answer, or it says no.
         """
 
-        async def once() -> tuple[int, Mapping[str, str], Any]:
+        async def once() -> tuple[int, Headers, Any]:
             more = dict(headers or {})
             payload = None
             if data is not None:
@@ -172,9 +173,7 @@ class BatchHTTP:
             self._opened.clear()
         raise ProviderError(code, f"{self.provider.name} at {self.base_url}: {words}", failure="transient")
 
-    async def _request(
-        self, method: str, path: str, payload: Any, headers: Mapping[str, str], *, is_signed: bool = False
-    ) -> Any:
+    async def _request(self, method: str, path: str, payload: Any, headers: Headers, *, is_signed: bool = False) -> Any:
         """A request, to be opened by ``async with``; the key goes to the provider's own address alone."""
         import aiohttp
 
@@ -192,7 +191,7 @@ class BatchHTTP:
             timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=30.0),
         )
 
-    def _refused(self, status: int, headers: Mapping[str, str], content: bytes) -> ProviderError:
+    def _refused(self, status: int, headers: Headers, content: bytes) -> ProviderError:
         error = self._client.refused(status, headers, self._client.redactor.document(content))
         if status in _NOT_OURS:
             error.failure = "judge"

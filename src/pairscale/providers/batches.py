@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 from urllib.parse import quote
 
 from pairscale.core.errors import InputError
+from pairscale.providers.base import Fields, JsonObject
 from pairscale.providers.batch_http import MOST_RESULTS, BatchHTTP
 from pairscale.providers.client import ProviderError
 from pairscale.providers.wire import field, objects, problem, text
@@ -137,7 +138,7 @@ class Draft:
     n_requests: int
     prepared_at: float
     file_id: str | None = None
-    metadata: Mapping[str, str] = dataclass_field(default_factory=dict[str, str])
+    metadata: Mapping[str, str] = dataclass_field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,7 @@ class BatchJob:
     expires_at: float | None = None
     message: str | None = None
     outputs: tuple[str, ...] = ()
-    raw: Mapping[str, Any] = dataclass_field(default_factory=dict[str, Any], repr=False)
+    raw: JsonObject = dataclass_field(default_factory=dict, repr=False)
 
     @property
     def ended(self) -> bool:
@@ -217,7 +218,7 @@ class BatchFormat:
     limits: ClassVar[BatchLimits]
     path: ClassVar[str] = "/batches"
 
-    def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
+    def line(self, custom_id: str, call: HTTPCall) -> Fields:
         """One request of the file, from the call that live judging would make."""
         raise NotImplementedError
 
@@ -289,11 +290,11 @@ class BatchFormat:
         with reading(self.name, document):
             return self.read_job(document if isinstance(document, dict) else {})
 
-    def read_job(self, document: Mapping[str, Any]) -> BatchJob:
+    def read_job(self, document: JsonObject) -> BatchJob:
         """The same; whatever it raises means that the document cannot be read."""
         raise NotImplementedError
 
-    def read(self, document: Mapping[str, Any]) -> Line:
+    def read(self, document: JsonObject) -> Line:
         """One line of a file of results.
 
         Raises:

@@ -14,7 +14,7 @@ import os
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -28,7 +28,7 @@ from pairscale.core.errors import InputError, without_login, without_logins
 from pairscale.core.failures import Failure, concerns_content, failure_of
 from pairscale.core.notices import notice
 from pairscale.core.options import require_number
-from pairscale.providers.base import ReplyError
+from pairscale.providers.base import Headers, ReplyError
 from pairscale.providers.keys import ApiKey, Key, Redactor, find_key, may_be_key
 from pairscale.providers.limits import Breaker, RateLimiter, retry_after
 
@@ -106,7 +106,7 @@ class LLMClient:
         *,
         api_key: ApiKey | None = None,
         base_url: str | None = None,
-        headers: Mapping[str, str] | None = None,
+        headers: Headers | None = None,
         timeout: float = 120.0,
         limiter: RateLimiter | None = None,
         breaker: Breaker | None = None,
@@ -169,7 +169,7 @@ class LLMClient:
         notice(f"{self.provider.name}: {request.model} does not take {parameter}; it is left out from now on")
         return True
 
-    async def _send(self, call: HTTPCall) -> tuple[int, Mapping[str, str], Any, float]:
+    async def _send(self, call: HTTPCall) -> tuple[int, Headers, Any, float]:
         data = orjson.dumps(call.body)
         tried = await self._breaker.admit()
         try:
@@ -205,12 +205,12 @@ class LLMClient:
             raise ProviderError("http_error", words, failure="judge", may_cost=may_cost) from None
 
     @staticmethod
-    def _wait(headers: Mapping[str, str], problem: ProviderProblem) -> float | None:
+    def _wait(headers: Headers, problem: ProviderProblem) -> float | None:
         """The seconds that a reply asks to wait: in a header, or in its body."""
         wait = retry_after(headers)
         return problem.retry_after if wait is None else wait
 
-    async def _exchange(self, call: HTTPCall, data: bytes, tried: bool) -> tuple[int, Mapping[str, str], bytes]:
+    async def _exchange(self, call: HTTPCall, data: bytes, tried: bool) -> tuple[int, Headers, bytes]:
         import aiohttp
 
         headers = await self.headers(call)
@@ -231,7 +231,7 @@ class LLMClient:
             words = f"{self._where()}: {message}"
             raise ProviderError("http_error", words, failure="transient", may_cost=may_cost) from None
 
-    async def _answer(self, call: HTTPCall, data: bytes, headers: Mapping[str, str]) -> tuple[int, Any, bytes]:
+    async def _answer(self, call: HTTPCall, data: bytes, headers: Headers) -> tuple[int, Any, bytes]:
         async with self.request(call.method, joined(self.base_url, call.path), data=data, headers=headers) as response:
             return response.status, response.headers, await read_at_most(response, _LARGEST)
 
@@ -239,9 +239,7 @@ class LLMClient:
         """A request of this event loop's connections, to be opened by ``async with``."""
         return self.session().request(method, url, allow_redirects=False, **options)  # they would take the key along
 
-    def read(
-        self, call: HTTPCall, body: Any, status: int, headers: Mapping[str, str], seconds: float | None = None
-    ) -> Reply:
+    def read(self, call: HTTPCall, body: Any, status: int, headers: Headers, seconds: float | None = None) -> Reply:
         """The reply that came with success, live, in a batch or from the cache.
 
         Args:
@@ -269,7 +267,7 @@ class LLMClient:
                 may_cost=True,
             ) from None
 
-    def refused(self, status: int | None, headers: Mapping[str, str], body: Any) -> ProviderError:
+    def refused(self, status: int | None, headers: Headers, body: Any) -> ProviderError:
         """What a reply without success means; a line of a batch, or an error in a reply, may have no status."""
         problem = self.provider.problem(status or 0, body)
         words = self.redactor.text(problem.message)[:2000]  # batches come with bodies of their own

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pairscale.providers.base import HTTPCall, LLMRequest, Provider, Reply
+from pairscale.providers.base import Fields, HTTPCall, LLMRequest, Provider, Reply
 from pairscale.providers.catalog import Capabilities, Preset
 from pairscale.providers.openai import chat_call
 from pairscale.providers.wire import checked, planned, read_chat
@@ -84,7 +84,7 @@ class Compatible(Provider):
         preset = self.preset
         return chat_call(request, thinking, samplers, max_tokens=preset.max_tokens, seed=preset.seed, **preset.headers)
 
-    def _reasoning(self, level: str, able: Capabilities) -> dict[str, Any]:
+    def _reasoning(self, level: str, able: Capabilities) -> Fields:
         """How hard to think, as this server takes it."""
         style = self.preset.reasoning
         if style == "object":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,17 @@ from urllib.parse import quote
 from pairscale.core.errors import InputError
 from pairscale.core.files import open_private
 from pairscale.core.notices import notice
-from pairscale.providers.base import HTTPCall, LLMRequest, Provider, Reply, StopReason, TokenLogprob, Usage
+from pairscale.providers.base import (
+    Fields,
+    HTTPCall,
+    JsonObject,
+    LLMRequest,
+    Provider,
+    Reply,
+    StopReason,
+    TokenLogprob,
+    Usage,
+)
 from pairscale.providers.batch_http import MOST_RESULTS, BatchHTTP
 from pairscale.providers.batches import (
     BatchFormat,
@@ -133,13 +143,13 @@ class Gemini(Provider):
         )
 
 
-def _thinking(request: LLMRequest, able: Capabilities) -> dict[str, Any]:
+def _thinking(request: LLMRequest, able: Capabilities) -> Fields:
     """How to think, in the order in which the SDK writes it."""
     if able.thinking == "none":
         level(request, able, enabled=None)
         forbid(request, request.model, "thinking_budget")
         return {}
-    thinking: dict[str, Any] = {}
+    thinking: Fields = {}
     if able.thinking == "level":
         if request.thinking_budget is not None:
             raise InputError(f"{request.model} takes a level and no thinking_budget; use reasoning, such as 'low'")
@@ -251,7 +261,7 @@ class GeminiBatches(BatchFormat):
     name = "gemini"
     limits = BatchLimits(100_000, 1_000_000_000)
 
-    def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
+    def line(self, custom_id: str, call: HTTPCall) -> Fields:
         """One request of the file."""
         return {"key": custom_id, "request": call.body}
 
@@ -313,7 +323,7 @@ class GeminiBatches(BatchFormat):
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         part.replace(target)
 
-    def read_job(self, document: Mapping[str, Any]) -> BatchJob:
+    def read_job(self, document: JsonObject) -> BatchJob:
         """A batch as Gemini describes it: an operation whose metadata is the batch, or the batch itself."""
         about = document.get("metadata") or document
         error = document.get("error") or about.get("error")
@@ -337,7 +347,7 @@ class GeminiBatches(BatchFormat):
             raw=document,
         )
 
-    def read(self, document: Mapping[str, Any]) -> Line:
+    def read(self, document: JsonObject) -> Line:
         """One line of the results, in Gemini's shape or in the manual's (``custom_id`` and ``result``)."""
         custom_id = document.get("custom_id") or document.get("key")
         if not isinstance(custom_id, str):
@@ -356,13 +366,13 @@ class GeminiBatches(BatchFormat):
         return failed_line(custom_id, status, error, result_type=kind)
 
 
-def _outputs(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _outputs(document: JsonObject) -> list[JsonObject]:
     """The places where results may be."""
     places = (document.get("response"), field(document, "metadata", "output"), document.get("dest"))
     return [place for place in places if isinstance(place, dict)]
 
 
-def inline_responses(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def inline_responses(document: JsonObject) -> list[JsonObject]:
     """The results that stand in the batch itself, in the order of its requests."""
     for place in _outputs(document):
         rows = objects(place, "inlinedResponses") or objects(place, "inlinedResponses", "inlinedResponses")
@@ -371,7 +381,7 @@ def inline_responses(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return []
 
 
-def result_line(custom_id: Any, row: Mapping[str, Any]) -> dict[str, Any]:
+def result_line(custom_id: Any, row: JsonObject) -> Fields:
     """A result in the manual's shape."""
     if row.get("response") and not row.get("error"):
         return {"custom_id": custom_id, "result": {"type": "succeeded", "response": row["response"]}}

@@ -7,7 +7,7 @@ import math
 import re
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -16,6 +16,7 @@ from typing import NamedTuple
 from pairscale.core.notices import notice
 from pairscale.core.options import optional, require_number
 from pairscale.core.timelimit import waiting_for_turn
+from pairscale.providers.base import Headers
 
 _MINUTE = 60.0
 _LONGEST = 300.0
@@ -42,7 +43,7 @@ _PATIENCE = 900.0
 _TRIES = 3
 
 
-def retry_after(headers: Mapping[str, str], now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> float | None:
+def retry_after(headers: Headers, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> float | None:
     """The seconds that a reply asks to wait: ``retry-after-ms``, or ``Retry-After`` in seconds or as a date."""
     for name, factor in (("retry-after-ms", 1e-3), ("Retry-After", 1.0)):
         text = headers.get(name)
@@ -234,7 +235,7 @@ class RateLimiter:
 
     # Outcomes
 
-    def refused(self, wait: float | None, headers: Mapping[str, str], ticket: Ticket) -> None:
+    def refused(self, wait: float | None, headers: Headers, ticket: Ticket) -> None:
         """The provider refused a request as one too many (429).
 
         Args:
@@ -273,7 +274,7 @@ class RateLimiter:
         elif self._looked_at() >= _TRIAL and self._excess() > _TOO_MUCH + 6 * self._anyway:
             self._slow_down(now)
 
-    def answered(self, headers: Mapping[str, str], ticket: Ticket) -> None:
+    def answered(self, headers: Headers, ticket: Ticket) -> None:
         """The provider answered a request, whatever it said.
 
         Args:
@@ -296,7 +297,7 @@ class RateLimiter:
         elif self._trial is not None:
             self._check_trial(self._trial, now)
 
-    def _keep_to(self, headers: Mapping[str, str], now: float) -> None:
+    def _keep_to(self, headers: Headers, now: float) -> None:
         for remaining, until in _RATE_HEADERS:
             left = headers.get(remaining)
             reset = headers.get(until)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,9 @@ from urllib.parse import quote
 
 from pairscale.core.errors import InputError
 from pairscale.providers.base import (
+    Fields,
     HTTPCall,
+    JsonObject,
     LLMRequest,
     Provider,
     Reply,
@@ -106,8 +108,8 @@ def messages(request: LLMRequest) -> list[dict[str, str]]:
 
 def chat_call(
     request: LLMRequest,
-    thinking: Mapping[str, Any],
-    samplers: Mapping[str, Any],
+    thinking: JsonObject,
+    samplers: JsonObject,
     *,
     max_tokens: str = "max_tokens",
     seed: str = "seed",
@@ -134,7 +136,7 @@ def chat_call(
     return send("/chat/completions", body, request, _CHAT, **headers)
 
 
-def _responses(request: LLMRequest, effort: str | None, samplers: Mapping[str, Any]) -> HTTPCall:
+def _responses(request: LLMRequest, effort: str | None, samplers: JsonObject) -> HTTPCall:
     reasoning = None
     if effort is not None:
         reasoning = {"effort": effort}
@@ -192,7 +194,7 @@ def read_response(body: Any) -> Reply:
     )
 
 
-def _usage(body: Mapping[str, Any]) -> Usage:
+def _usage(body: JsonObject) -> Usage:
     """The tokens of a response."""
     return Usage(
         number(body, "usage", "input_tokens"),
@@ -214,7 +216,7 @@ class OpenAIBatches(BatchFormat):
     name = "openai"
     limits = BatchLimits(50_000, 200_000_000)
 
-    def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
+    def line(self, custom_id: str, call: HTTPCall) -> Fields:
         """One request of the file."""
         return {"custom_id": custom_id, "method": call.method, "url": self.endpoint(call), "body": call.body}
 
@@ -228,7 +230,7 @@ class OpenAIBatches(BatchFormat):
         with reading(self.name, document):
             return name_of(document)
 
-    async def upload_file(self, http: BatchHTTP, path: Path, name: str = "", purpose: str = "batch") -> dict[str, Any]:
+    async def upload_file(self, http: BatchHTTP, path: Path, name: str = "", purpose: str = "batch") -> Fields:
         """Upload a file, and return what the provider says of it."""
         document = await http.json("POST", "/files", data=lambda: http.form({"purpose": purpose}, path, name))
         return document if isinstance(document, dict) else {}
@@ -256,7 +258,7 @@ class OpenAIBatches(BatchFormat):
         """Output and errors."""
         return [f"/files/{quote(file, safe='')}/content" for file in job.outputs]
 
-    def read_job(self, document: Mapping[str, Any]) -> BatchJob:
+    def read_job(self, document: JsonObject) -> BatchJob:
         """A batch as OpenAI describes it."""
         failed = number(document, "request_counts", "failed")
         errors = objects(document, "errors", "data")
@@ -274,11 +276,11 @@ class OpenAIBatches(BatchFormat):
             raw=document,
         )
 
-    def files_of(self, document: Mapping[str, Any]) -> tuple[str, ...]:
+    def files_of(self, document: JsonObject) -> tuple[str, ...]:
         """The files of results."""
         return tuple(str(document[name]) for name in ("output_file_id", "error_file_id") if document.get(name))
 
-    def read(self, document: Mapping[str, Any]) -> Line:
+    def read(self, document: JsonObject) -> Line:
         """One line of an output or an error file."""
         custom_id = document.get("custom_id")
         if not isinstance(custom_id, str):

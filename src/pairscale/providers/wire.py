@@ -12,7 +12,9 @@ from pairscale.core.failures import telling_code
 from pairscale.core.options import optional, require_choice, require_flag, require_int, require_number
 from pairscale.providers.base import (
     CHOICE_KEY,
+    Fields,
     HTTPCall,
+    JsonObject,
     LLMRequest,
     ProviderProblem,
     Reply,
@@ -52,13 +54,13 @@ def checked(request: LLMRequest, provider: str, *forbidden: str) -> LLMRequest:
         InputError: when a field is out of its bounds, or is one of those that this provider has no word for.
     """
     if request.omit:
-        nothing: dict[str, Any] = dict.fromkeys(request.omit.intersection(_OPTIONAL))
+        nothing: Fields = dict.fromkeys(request.omit.intersection(_OPTIONAL))
         if request.include_thoughts and request.reasoning is None and "include_thoughts" in request.omit:
             nothing = {"reasoning": "enabled"} | nothing  # it is to think all the same
         request = replace(request, **nothing)
     optional(require_flag, request.store, "store")
     optional(require_choice, request.reasoning, "reasoning", (*LEVELS, "enabled"))
-    plain: dict[str, Any] = {}
+    plain: Fields = {}
     for name, require, bounds in _NUMBERS:
         value = getattr(request, name)
         if value is not None:
@@ -77,7 +79,7 @@ def forbid(request: LLMRequest, provider: str, *names: str) -> None:
             raise InputError(f"{provider} takes no {name}; leave it out{instead}")
 
 
-def planned(request: LLMRequest, able: Capabilities, *, enabled: str | None) -> tuple[str | None, dict[str, Any]]:
+def planned(request: LLMRequest, able: Capabilities, *, enabled: str | None) -> tuple[str | None, Fields]:
     """How hard to think (see :func:`level`), and the samplers (see :func:`sampling`).
 
     Raises:
@@ -129,7 +131,7 @@ def _takes(when: When, thinks: bool) -> bool:
     return when == "always" or (when == "unthinking" and not thinks)
 
 
-def sampling(request: LLMRequest, able: Capabilities, thinks: bool) -> dict[str, Any]:
+def sampling(request: LLMRequest, able: Capabilities, thinks: bool) -> Fields:
     """``temperature``, ``top_p`` and ``top_k``, as they are to be sent.
 
     The temperature is 0 by default, while the model does not think and takes one.
@@ -153,7 +155,7 @@ def sampling(request: LLMRequest, able: Capabilities, thinks: bool) -> dict[str,
     return {"temperature": usual} | samplers
 
 
-def choice_schema(choices: tuple[str, ...]) -> dict[str, Any]:
+def choice_schema(choices: tuple[str, ...]) -> Fields:
     """The JSON schema that allows these answers alone."""
     return {
         "type": "object",
@@ -163,7 +165,7 @@ def choice_schema(choices: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def merged(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+def merged(body: JsonObject, extra: JsonObject) -> Fields:
     """The body with further fields, which win; objects are merged, everything else is replaced."""
     result = dict(body)
     for name, value in extra.items():
@@ -172,12 +174,12 @@ def merged(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def send(path: str, body: Mapping[str, Any], request: LLMRequest, endpoint: str, **headers: str) -> HTTPCall:
+def send(path: str, body: JsonObject, request: LLMRequest, endpoint: str, **headers: str) -> HTTPCall:
     """The call: a POST of what is not None, with the request's further fields."""
     return HTTPCall("POST", path, merged(stated(body), request.extra), headers, endpoint)
 
 
-def stated(fields: Mapping[str, Any]) -> dict[str, Any]:
+def stated(fields: JsonObject) -> Fields:
     """The fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -269,7 +271,7 @@ def number(document: Any, *path: str) -> int | None:
     return None if value is None else int(value)
 
 
-def objects(document: Any, *path: str) -> list[Mapping[str, Any]]:
+def objects(document: Any, *path: str) -> list[JsonObject]:
     """The objects of a list in a JSON document."""
     rows = field(document, *path)
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
@@ -365,7 +367,7 @@ def _parts(body: Any) -> tuple[str, str | None, str | None]:
     return message, telling_code(error.get(name) for name in ("code", "status", "type")), text(error, "param")
 
 
-def _passed_on(error: Mapping[str, Any]) -> str:
+def _passed_on(error: JsonObject) -> str:
     """The message of an error, with that of the server behind a router (OpenRouter) where there is one."""
     message = str(error.get("message") or error)
     behind = text(error, "metadata", "raw")

@@ -99,7 +99,7 @@ class FailureStreak:
 
     most: int = MOST_ALIKE
     _kind: str | None = None
-    _questions: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    _questions: set[tuple[str, str]] = field(default_factory=set)
 
     def count(self, verdict: Verdict, first: str, second: str) -> bool:
         """Count the final outcome of a question; True when the judge itself fails.

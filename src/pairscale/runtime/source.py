@@ -44,7 +44,7 @@ class Question:
     replaces: bool = False
     occurrence: int = 1
     state: Any = None
-    columns: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    columns: Mapping[str, Any] = field(default_factory=dict)
     open_rows: LogRows = ()
     retries: int | None = None
 

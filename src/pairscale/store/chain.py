@@ -37,7 +37,7 @@ from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
 from pairscale.store.database import get_fact, raw_rows, scrub_surrogates, set_fact
 from pairscale.store.marks import COMMANDS
-from pairscale.store.schema import JsonText, Written, chain, logs, metadata, tables, write_json
+from pairscale.store.schema import JsonText, Row, Written, chain, logs, metadata, tables, write_json
 
 if TYPE_CHECKING:
     from sqlalchemy import Column, Table
@@ -149,9 +149,7 @@ def stored_rows(connection: Connection, table: Table, key: Sequence[Any] | None 
         yield row_hash(table, row)
 
 
-def insert_rows(
-    connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]], links: Links | None = None
-) -> None:
+def insert_rows(connection: Connection, table: Table, rows: Iterable[Row], links: Links | None = None) -> None:
     """Write rows; columns that a row does not have are empty.
 
     Args:
@@ -233,7 +231,7 @@ class ChainWriter:
         self._write(connection, {"at": utc_now(), "closed": closed})
         set_fact(connection, CLOSED, closed)
 
-    def _write(self, connection: Connection, entry: Mapping[str, Any]) -> None:
+    def _write(self, connection: Connection, entry: Row) -> None:
         number, previous = self.head(connection)
         data = json.dumps(entry, **_COMPACT)
         digest = sha256(previous + data)
@@ -256,9 +254,9 @@ class Change:
         self.about: dict[str, Any] = {}
         self._writer = writer
 
-    def insert(self, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
+    def insert(self, table: Table, rows: Iterable[Row]) -> None:
         """Write rows; columns that a row does not have are empty. Many rows are several entries."""
-        block: list[Mapping[str, Any]] = []
+        block: list[Row] = []
         for row in rows:
             block.append(row)
             if len(block) >= _CHUNK:
@@ -356,7 +354,7 @@ def command_row_for(store: RunFile) -> str | None:
 # Rows of logs as JSON
 
 
-def canonical(row: Mapping[str, Any]) -> str:
+def canonical(row: Row) -> str:
     """A row of a log as JSON in one and only one way; NaN and infinities become null."""
     try:
         body = _encode(row)

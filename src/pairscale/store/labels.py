@@ -18,10 +18,10 @@ from pairscale.core.notices import notice
 from pairscale.core.options import FilePath
 from pairscale.core.tables import RESULTS
 from pairscale.store.database import make_private
-from pairscale.store.schema import label_cases, label_questions, labellers, labels
+from pairscale.store.schema import Row, label_cases, label_questions, labellers, labels
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pairscale.store.runfile import RunFile
 
@@ -186,7 +186,7 @@ def label_results(run: RunFile | FilePath) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={**RESULTS, "received_at": _TEXT})
 
 
-def _result(row: Mapping[str, Any]) -> dict[str, Any]:
+def _result(row: Row) -> dict[str, Any]:
     """A label as a row of results; what it does not say is null."""
     ids = {"1": row["ID1"], "2": row["ID2"]}
     better = ids.get(row["preferred"])

@@ -15,10 +15,10 @@ import asyncio
 import atexit
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from pairscale.core.errors import (
     StoreBusyError,
@@ -28,6 +28,7 @@ from pairscale.core.errors import (
     StoreReadOnlyError,
 )
 from pairscale.core.notices import notice, plural
+from pairscale.store.schema import Row
 from pairscale.store.writer import Entry
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class JournalWriter:
         since = self._writes_since
         return not self._is_stuck and (since is None or time.monotonic() - since < _SLOW_S)
 
-    def event(self, row: Mapping[str, Any]) -> None:
+    def event(self, row: Row) -> None:
         """Have a row of ``adaptive_events`` written: a call, a limit, a join, a stop."""
         self.put(Entry(rows=[("adaptive_events", row)]))
 

@@ -9,7 +9,7 @@ from sqlalchemy import Select, Text, func, literal_column, null, select, type_co
 
 from pairscale.core.comparisons import PANEL
 from pairscale.core.tables import FAILED, RESULTS
-from pairscale.store.schema import attempts, comparisons, conditions, items, pairs
+from pairscale.store.schema import Row, attempts, comparisons, conditions, items, pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,7 +51,7 @@ def _column_of(name: str) -> Any:
     return next(table.c[name] for table in (comparisons, pairs, attempts, conditions) if name in table.c)
 
 
-def frame_of(connection: Connection, query: Select[Any], schema: Mapping[str, Any]) -> pl.DataFrame:
+def frame_of(connection: Connection, query: Select[Any], schema: Row) -> pl.DataFrame:
     """What a query finds, as one table; in blocks, because rows take many times their room."""
     blocks = connection.execution_options(stream_results=True).execute(query).partitions(_BLOCK)
     parts = (pl.DataFrame(list(map(tuple, block)), schema=schema, orient="row") for block in blocks)
@@ -174,7 +174,7 @@ def spending_query(condition_id: str | None) -> Select[Any]:
     return query.group_by(*groups).order_by(groups[2], groups[0], groups[1])
 
 
-def dated_spending(table: pl.DataFrame, prices: Iterable[Mapping[str, Any]] | None) -> pl.DataFrame:
+def dated_spending(table: pl.DataFrame, prices: Iterable[Row] | None) -> pl.DataFrame:
     """The spending with the dates of the prices that it rests on; none where a judge states its costs itself.
 
     Args:

@@ -34,7 +34,18 @@ from pairscale.store.audit import damage_behind
 from pairscale.store.chain import command_row_for, heads_of
 from pairscale.store.database import DatabaseLock, WriterLock, copy_rows, get_fact, set_fact
 from pairscale.store.labels import LABELS, labels_query
-from pairscale.store.schema import SCHEMA_VERSION, attempts, blobs, comparisons, conditions, items, logs, pairs, tables
+from pairscale.store.schema import (
+    SCHEMA_VERSION,
+    Row,
+    attempts,
+    blobs,
+    comparisons,
+    conditions,
+    items,
+    logs,
+    pairs,
+    tables,
+)
 from pairscale.store.writer import Entry, Writer, item_row
 
 if TYPE_CHECKING:
@@ -257,7 +268,7 @@ class RunFile:
 
     # Writing
 
-    def add_items(self, samples: Iterable[Mapping[str, Any]]) -> None:
+    def add_items(self, samples: Iterable[Row]) -> None:
         """Remember samples; one that is there already must have the same text.
 
         Raises:
@@ -282,7 +293,7 @@ class RunFile:
                     f"{self.name} holds another text for {listed(changed)}; take a new run file, or restore the text"
                 )
 
-    def add_pairs(self, rows: Iterable[Mapping[str, Any]]) -> list[int]:
+    def add_pairs(self, rows: Iterable[Row]) -> list[int]:
         """Remember pairs (``custom_id ID1 ID2 columns``) and return the number of each, in their order.
 
         Raises:
@@ -331,7 +342,7 @@ class RunFile:
                 change.insert(conditions, [asdict(condition) | {"condition_id": name, "created_at": utc_now()}])
         return name
 
-    def log(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    def log(self, name: str, rows: Sequence[Row]) -> None:
         """Append rows to a named log."""
         self.writer.commit([Entry(rows=[(name, row) for row in rows])])
 
@@ -481,7 +492,7 @@ class RunFile:
                 for table in (items, pairs, attempts, comparisons)
             }
 
-    def _frame(self, query: Select[Any], schema: Mapping[str, Any]) -> pl.DataFrame:
+    def _frame(self, query: Select[Any], schema: Row) -> pl.DataFrame:
         with self.transaction() as connection:
             return queries.frame_of(connection, query, schema)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import (
     DDL,
@@ -30,6 +30,9 @@ from sqlalchemy import (
 )
 
 from pairscale.core.provenance import utc_now
+
+Row: TypeAlias = Mapping[str, Any]
+"""A row of a table or of a log: values by the names of columns."""
 
 SCHEMA_VERSION = 5
 """The one version that is read and written."""

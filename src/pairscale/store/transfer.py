@@ -12,7 +12,7 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ from pairscale.store.database import make_private
 from pairscale.store.labels import new_token
 from pairscale.store.reading import read_criteria
 from pairscale.store.runfile import RunFile, open_run
-from pairscale.store.schema import JsonText, Written, blobs, items, labellers, metadata
+from pairscale.store.schema import JsonText, Row, Written, blobs, items, labellers, metadata
 from pairscale.store.writer import Asked, Entry, item_row
 
 if TYPE_CHECKING:
@@ -216,9 +216,7 @@ def _add_group(store: RunFile, group: pl.DataFrame) -> int:
     return new
 
 
-def asked_of(
-    row: Mapping[str, Any], number: int, condition_id: str, *, attempt: int = 1, replaces: bool = False
-) -> Asked:
+def asked_of(row: Row, number: int, condition_id: str, *, attempt: int = 1, replaces: bool = False) -> Asked:
     """The attempt and the outcome that a row of results stands for.
 
     Args:
@@ -332,7 +330,7 @@ def _read_head(path: Path, table: Path) -> dict[str, Any]:
     return said
 
 
-def _restore(store: RunFile, path: Path, head: Mapping[str, Any], samples: Iterable[Mapping[str, Any]]) -> int:
+def _restore(store: RunFile, path: Path, head: Row, samples: Iterable[Row]) -> int:
     """Enter an exported run into an empty run file: its chain begins here, and names the digest of the exported run.
 
     Args:

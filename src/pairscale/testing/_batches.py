@@ -47,7 +47,7 @@ class _SimulatedBatch:
     state: str = "validating"
     looks: int = 0
     cancelled: bool = False
-    results: list[_Result] = field(default_factory=list[_Result])
+    results: list[_Result] = field(default_factory=list)
     output: str | None = None
     errors: str | None = None
     message: str = "simulated: the batch failed validation"
@@ -120,9 +120,9 @@ class Batches:
     look_faults: Sequence[int | str] = ()
     download_faults: Sequence[int | str] = ()
     upload_faults: Sequence[int | str] = ()
-    jobs: dict[str, _SimulatedBatch] = field(default_factory=dict[str, _SimulatedBatch], init=False, repr=False)
+    jobs: dict[str, _SimulatedBatch] = field(default_factory=dict, init=False, repr=False)
     created: int = field(default=0, init=False)
-    _files: dict[str, bytes] = field(default_factory=dict[str, bytes], init=False, repr=False)
+    _files: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
     _counts: Counter[str] = field(default_factory=Counter[str], init=False, repr=False)
 
     def call_of(self, request: web.Request, server: ProviderSimulator) -> Call | None:

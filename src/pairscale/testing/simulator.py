@@ -134,14 +134,14 @@ class ProviderSimulator:
     latency_s: float = 0.0
     models: Sequence[str] | None = None
     keys: Sequence[str] | None = None
-    rejects: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    rejects: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
     batches: Batches = field(default_factory=Batches)
     host: str = "127.0.0.1"
     port: int = 0
     journal: deque[JournalEntry] = field(default_factory=lambda: deque(maxlen=100_000), init=False, repr=False)
     served: int = field(default=0, init=False)
-    loaded: list[str] = field(default_factory=list[str], init=False)
+    loaded: list[str] = field(default_factory=list, init=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, init=False, repr=False)
     _thread: threading.Thread | None = field(default=None, init=False, repr=False)
     _stop: asyncio.Event | None = field(default=None, init=False, repr=False)

@@ -85,11 +85,11 @@ class RegistryEntry:
     failed: int | None = None
     expires_at: float | None = None
     message: str | None = None
-    recorded: set[int] = field(default_factory=set[int])
+    recorded: set[int] = field(default_factory=set)
     collected_at: str | None = None
     is_guess: bool = False
-    foreign: list[str] = field(default_factory=list[str])
-    metadata: dict[str, str] = field(default_factory=dict[str, str])
+    foreign: list[str] = field(default_factory=list)
+    metadata: dict[str, str] = field(default_factory=dict)
     max_cost: float | None = None
     keep_jsonl: bool = True
     include_raw: bool = False
