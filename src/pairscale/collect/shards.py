@@ -21,8 +21,6 @@ from pairscale.runtime import Progress
 from pairscale.store.reading import SHARD
 from pairscale.store.runfile import open_run
 
-__all__ = ["judge_in_shards", "judge_shard"]
-
 
 class _Shard(NamedTuple):
     """One of the equal parts that a job is dealt in, as a worker needs it.

@@ -41,10 +41,11 @@ from pairscale.providers.wire import (
     checked,
     choice_schema,
     field,
-    joined_text,
+    joined_field,
     level,
     number,
     objects,
+    of_type,
     problem,
     refused,
     sampling,
@@ -136,13 +137,13 @@ class Anthropic(Provider):
         if field(body, "type") != "message" or not isinstance(body.get("content"), list):
             raise refused(body, "a message of Anthropic")
         blocks = objects(body, "content")
-        answers = [block.get("text") for block in blocks if block.get("type") == "text"]
-        forced = [json.dumps(block.get("input")) for block in blocks if block.get("type") == "tool_use"]
-        thoughts = [block.get("thinking") for block in blocks if block.get("type") == "thinking"]
+        answer = joined_field(of_type(blocks, "text"), "text")
+        for forced in of_type(blocks, "tool_use")[:1]:
+            answer = json.dumps(forced.get("input"))
         return Reply(
-            text=joined_text(forced[:1] or answers) or "",
+            text=answer or "",
             stop_reason=_ENDS.get(body.get("stop_reason"), "other"),
-            thoughts=joined_text(thoughts, "\n\n"),
+            thoughts=joined_field(of_type(blocks, "thinking"), "thinking", "\n\n"),
             model=body.get("model"),
             object_type="message",
             usage=_usage(body.get("usage")),

@@ -21,6 +21,7 @@ from urllib.parse import quote
 from pairscale.core.errors import InputError
 from pairscale.providers.base import Fields, JsonObject
 from pairscale.providers.batch_http import MOST_RESULTS, BatchHTTP
+from pairscale.providers.catalog import CLASSES
 from pairscale.providers.client import ProviderError
 from pairscale.providers.wire import field, objects, problem, text
 
@@ -303,14 +304,7 @@ class BatchFormat:
         raise NotImplementedError
 
 
-_CLASSES = {
-    "openai": "OpenAIBatches",
-    "anthropic": "AnthropicBatches",
-    "gemini": "GeminiBatches",
-    "together": "TogetherBatches",
-}
-
-BATCH_PROVIDERS = tuple(_CLASSES)
+BATCH_PROVIDERS = ("openai", "anthropic", "gemini", "together")
 """The providers that have batches."""
 
 
@@ -324,7 +318,7 @@ def batch_format(provider: str) -> BatchFormat:
         >>> batch_format("openai").limits.requests
         50000
     """
-    if provider not in _CLASSES:
+    if provider not in BATCH_PROVIDERS:
         raise InputError(f"{provider} has no batches; there are {', '.join(BATCH_PROVIDERS)}: judge live instead")
-    made: BatchFormat = getattr(import_module(f"pairscale.providers.{provider}"), _CLASSES[provider])()
+    made: BatchFormat = getattr(import_module(f"pairscale.providers.{provider}"), f"{CLASSES[provider]}Batches")()
     return made

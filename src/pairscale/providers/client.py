@@ -15,7 +15,7 @@ import random
 import re
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -47,6 +47,7 @@ T = TypeVar("T")
 _OWN_HEADERS = {"Content-Type": "application/json", "User-Agent": f"pairscale/{__version__}"}
 
 
+@dataclass(eq=False)
 class ProviderError(Exception):
     """There is no reply.
 
@@ -62,26 +63,18 @@ class ProviderError(Exception):
         cost: what it may have cost at most, in US dollars, where that is known.
     """
 
-    def __init__(
-        self,
-        code: str,
-        message: str,
-        *,
-        status: int | None = None,
-        failure: Failure = "question",
-        wait: float | None = None,
-        raw: Any = None,
-        may_cost: bool = False,
-    ) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.status = status
-        self.failure = failure
-        self.retry_after = wait
-        self.raw = raw
-        self.may_cost = may_cost
-        self.cost: float | None = None
+    code: str
+    message: str
+    _: KW_ONLY
+    status: int | None = None
+    failure: Failure = "question"
+    retry_after: float | None = None
+    raw: Any = None
+    may_cost: bool = False
+    cost: float | None = None
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class LLMClient:
@@ -281,7 +274,7 @@ class LLMClient:
             f"{self.provider.name}: {'no status' if status is None else f'HTTP {status}'}{hint}: {words}",
             status=status,
             failure=failure,
-            wait=self._wait(headers, problem),
+            retry_after=self._wait(headers, problem),
             raw=self.redactor.value(body),
         )
 
@@ -421,13 +414,12 @@ def _proxy_for(url: str) -> str | None:
 
 def _is_address(url: str) -> bool:
     """Whether it is the address of a server that HTTP is spoken with."""
-    if any(letter.isspace() for letter in url):
-        return False
     try:
         parts = urlsplit(url)
-        return parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        has_server = bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
+    return has_server and re.fullmatch(r"(?i:https?)://\S+", url) is not None
 
 
 def _login_of(url: str | None) -> list[Key]:

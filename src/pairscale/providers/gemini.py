@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ from pairscale.providers.wire import (
     choice_schema,
     field,
     forbid,
+    joined_field,
     joined_text,
     level,
     number,
@@ -53,6 +54,7 @@ from pairscale.providers.wire import (
     send,
     stated,
     text,
+    tokens_of,
 )
 
 _BUDGETS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24_576, "enabled": -1}
@@ -130,9 +132,9 @@ class Gemini(Provider):
         reasons = [field(body, "promptFeedback", name) for name in ("blockReasonMessage", "blockReason")]
         refusal = joined_text([*reasons, candidate.get("finishMessage")], ": ")
         return Reply(
-            text=joined_text(part.get("text") for part in parts if not part.get("thought")) or "",
+            text=joined_field((part for part in parts if not part.get("thought")), "text") or "",
             stop_reason=end,
-            thoughts=joined_text((part.get("text") for part in parts if part.get("thought")), "\n\n"),
+            thoughts=joined_field((part for part in parts if part.get("thought")), "text", "\n\n"),
             model=body.get("modelVersion"),
             object_type=call.endpoint or "generateContent",
             usage=_usage(body.get("usageMetadata")),
@@ -170,10 +172,8 @@ def _level(request: LLMRequest, able: Capabilities) -> str:
     return level(request, able, enabled="low") or "low"
 
 
-@cache
-def _say(message: str) -> None:
-    """Say something once, however many requests it is true of."""
-    notice(message)
+_say = cache(notice)
+"""Says something once, however many requests it is true of."""
 
 
 def _budget(request: LLMRequest, able: Capabilities) -> int | None:
@@ -207,17 +207,13 @@ _ENDS: dict[Any, StopReason] = {
 
 def _usage(usage: Any) -> Usage:
     """Gemini counts thoughts apart from the answer."""
-    completion = number(usage, "candidatesTokenCount")
-    thoughts = number(usage, "thoughtsTokenCount")
-    if thoughts is not None:
-        completion = (completion or 0) + thoughts
-    return Usage(
-        number(usage, "promptTokenCount"),
-        completion,
-        number(usage, "totalTokenCount"),
-        number(usage, "cachedContentTokenCount"),
-        thoughts,
-    )
+    counted = tokens_of(
+        usage, "promptTokenCount", "candidatesTokenCount", "totalTokenCount", "cachedContentTokenCount",
+        "thoughtsTokenCount",
+    )  # fmt: skip
+    if counted.reasoning is None:
+        return counted
+    return replace(counted, completion=(counted.completion or 0) + counted.reasoning)
 
 
 def _logprobs(result: Any) -> tuple[TokenLogprob, ...] | None:

@@ -8,6 +8,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -43,22 +44,25 @@ _PATIENCE = 900.0
 _TRIES = 3
 
 
-def retry_after(headers: Headers, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> float | None:
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _seconds_until(moment: datetime, now: Callable[[], datetime]) -> float:
+    """How long it is until a moment, which is of UTC unless it says otherwise."""
+    return (moment.replace(tzinfo=moment.tzinfo or UTC) - now()).total_seconds()
+
+
+def retry_after(headers: Headers, now: Callable[[], datetime] = _now) -> float | None:
     """The seconds that a reply asks to wait: ``retry-after-ms``, or ``Retry-After`` in seconds or as a date."""
     for name, factor in (("retry-after-ms", 1e-3), ("Retry-After", 1.0)):
         text = headers.get(name)
         if text is None:
             continue
-        try:
+        with suppress(ValueError):
             return longest_wait(float(text) * factor)
-        except ValueError:
-            pass
-        try:
-            until = parsedate_to_datetime(text)
-        except (ValueError, OverflowError):
-            continue
-        until = until if until.tzinfo else until.replace(tzinfo=UTC)
-        return longest_wait((until - now()).total_seconds())
+        with suppress(ValueError, OverflowError):
+            return longest_wait(_seconds_until(parsedate_to_datetime(text), now))
     return None
 
 
@@ -138,7 +142,7 @@ class RateLimiter:
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] = _now,
     ) -> None:
         self._most_requests = optional(require_number, requests_per_minute, "requests_per_minute", above=0)
         self._most_tokens = optional(require_number, tokens_per_minute, "tokens_per_minute", above=0)
@@ -415,21 +419,16 @@ _RATE_HEADERS = (
 _PARTS = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 
 
-def duration(text: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> float:
+def duration(text: str, now: Callable[[], datetime] = _now) -> float:
     """``1m30s``, ``250ms``, ``12`` or a moment in ISO 8601, in seconds from now; NaN when it is none of these."""
     if parts := _PARTS.findall(text):
         return sum(float(number) * {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}[unit] for number, unit in parts)
-    try:
+    with suppress(ValueError):
         seconds = float(text)
         return seconds if math.isnan(seconds) else max(0.0, seconds)
-    except ValueError:
-        pass
-    try:
-        until = datetime.fromisoformat(text)
-    except ValueError:
-        return math.nan
-    until = until if until.tzinfo else until.replace(tzinfo=UTC)
-    return max(0.0, (until - now()).total_seconds())
+    with suppress(ValueError):
+        return max(0.0, _seconds_until(datetime.fromisoformat(text), now))
+    return math.nan
 
 
 class Breaker:
@@ -510,8 +509,8 @@ class Breaker:
             return None  # not down yet; or down already, and this request had gone before
         self._trying = False
         if was_open:
-            self._tries = self._tries + 1
-            self._waited = self._waited + self._wait
+            self._tries += 1
+            self._waited += self._wait
         else:
             self._tries = 0
             self._waited = 0.0

@@ -17,7 +17,6 @@ from pairscale.providers.base import (
     LLMRequest,
     Provider,
     Reply,
-    Usage,
 )
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import (
@@ -38,9 +37,10 @@ from pairscale.providers.wire import (
     checked,
     choice_schema,
     field,
-    joined_text,
+    joined_field,
     number,
     objects,
+    of_type,
     planned,
     problem,
     read_chat,
@@ -49,6 +49,7 @@ from pairscale.providers.wire import (
     stated,
     text,
     token_logprobs,
+    tokens_of,
 )
 
 _CHAT = "chat.completions"
@@ -171,38 +172,34 @@ def read_response(body: Any) -> Reply:
     if not isinstance(field(body, "output"), list) or body.get("status") in {"failed", "cancelled"}:
         raise refused(body, "a response")
     output = objects(body, "output")
-    reasoning = [item for item in output if item.get("type") == "reasoning"]
+    reasoning = of_type(output, "reasoning")
     thoughts = [part for item in reasoning for part in objects(item, "summary") + objects(item, "content")]
-    parts = [part for item in output if item.get("type") == "message" for part in objects(item, "content")]
-    answers = [part for part in parts if part.get("type") == "output_text"]
-    refusal = joined_text(part.get("refusal") for part in parts)
+    parts = [part for item in of_type(output, "message") for part in objects(item, "content")]
+    answers = of_type(parts, "output_text")
+    refusal = joined_field(parts, "refusal")
     end = CHAT_ENDS.get(field(body, "incomplete_details", "reason"), "other")
     if body.get("status", "completed") == "completed":
         end = "stop"
     tokens = [token for part in answers for token in token_logprobs(part.get("logprobs")) or ()]
     return Reply(
-        text=joined_text(part.get("text") for part in answers) or "",
+        text=joined_field(answers, "text") or "",
         stop_reason="refusal" if refusal else end,
-        thoughts=joined_text((part.get("text") for part in thoughts), "\n\n"),
+        thoughts=joined_field(thoughts, "text", "\n\n"),
         model=body.get("model"),
         object_type=body.get("object"),
-        usage=_usage(body),
+        usage=tokens_of(
+            body.get("usage"),
+            "input_tokens",
+            "output_tokens",
+            "total_tokens",
+            "input_tokens_details.cached_tokens",
+            "output_tokens_details.reasoning_tokens",
+            "input_tokens_details.cache_write_tokens",
+        ),
         logprobs=tuple(tokens) or None,
         refusal=refusal,
         service_tier=text(body, "service_tier"),
         raw=body,
-    )
-
-
-def _usage(body: JsonObject) -> Usage:
-    """The tokens of a response."""
-    return Usage(
-        number(body, "usage", "input_tokens"),
-        number(body, "usage", "output_tokens"),
-        number(body, "usage", "total_tokens"),
-        number(body, "usage", "input_tokens_details", "cached_tokens"),
-        number(body, "usage", "output_tokens_details", "reasoning_tokens"),
-        number(body, "usage", "input_tokens_details", "cache_write_tokens"),
     )
 
 
@@ -271,7 +268,7 @@ class OpenAIBatches(BatchFormat):
             key=field(document, "metadata", METADATA_KEY),
             created_at=seconds_of(document.get("created_at")),
             expires_at=seconds_of(document.get("expires_at")),
-            message=joined_text((error.get("message") for error in errors[:3]), "; "),
+            message=joined_field(errors[:3], "message", "; "),
             outputs=self.files_of(document),
             raw=document,
         )

@@ -277,9 +277,24 @@ def objects(document: Any, *path: str) -> list[JsonObject]:
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
+def of_type(rows: Iterable[JsonObject], kind: str) -> list[JsonObject]:
+    """The objects that say that they are of this type."""
+    return [row for row in rows if row.get("type") == kind]
+
+
 def joined_text(parts: Iterable[Any], between: str = "") -> str | None:
     """The texts among ``parts``, joined; None when there is none."""
     return between.join(part for part in parts if isinstance(part, str) and part) or None
+
+
+def joined_field(rows: Iterable[JsonObject], name: str, between: str = "") -> str | None:
+    """The texts that stand in a field of objects, joined; None when there is none."""
+    return joined_text((row.get(name) for row in rows), between)
+
+
+def tokens_of(usage: Any, *paths: str) -> Usage:
+    """Tokens by their paths, such as ``details.cached``, in the order of :class:`~pairscale.providers.base.Usage`."""
+    return Usage(*(number(usage, *path.split(".")) for path in paths))
 
 
 def refused(body: Any, what: str) -> ValueError:
@@ -454,14 +469,14 @@ def read_chat(body: Any, *, think_tags: bool = False, states_cost: bool = False)
 
 def _thoughts(message: Any) -> list[str | None]:
     """The thoughts beside the answer, or those of its parts that are thoughts."""
-    parts = [_content(part.get("thinking")) for part in objects(message, "content") if part.get("type") == "thinking"]
+    parts = [_content(part.get("thinking")) for part in of_type(objects(message, "content"), "thinking")]
     return [text(message, "reasoning_content") or text(message, "reasoning"), *parts]
 
 
 def _content(content: Any) -> str:
     """The answer, which some servers give in parts."""
     if isinstance(content, list):
-        return joined_text(part.get("text") for part in objects(content)) or ""
+        return joined_field(objects(content), "text") or ""
     return content if isinstance(content, str) else ""
 
 
@@ -480,13 +495,11 @@ def _chat_logprobs(logprobs: Any) -> tuple[TokenLogprob, ...] | None:
 
 
 def _chat_usage(usage: Any) -> Usage:
-    cached = number(usage, "prompt_tokens_details", "cached_tokens")
-    reasoning = number(usage, "completion_tokens_details", "reasoning_tokens")
-    return Usage(
-        number(usage, "prompt_tokens"),
-        number(usage, "completion_tokens"),
-        number(usage, "total_tokens"),
-        number(usage, "cached_tokens") if cached is None else cached,
-        number(usage, "reasoning_tokens") if reasoning is None else reasoning,
-        number(usage, "prompt_tokens_details", "cache_write_tokens"),
-    )
+    cached = "prompt_tokens_details.cached_tokens"
+    reasoning = "completion_tokens_details.reasoning_tokens"
+    if number(usage, *cached.split(".")) is None:
+        cached = "cached_tokens"
+    if number(usage, *reasoning.split(".")) is None:
+        reasoning = "reasoning_tokens"
+    written = "prompt_tokens_details.cache_write_tokens"
+    return tokens_of(usage, "prompt_tokens", "completion_tokens", "total_tokens", cached, reasoning, written)

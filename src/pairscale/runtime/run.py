@@ -21,7 +21,6 @@ from pairscale.core.errors import JudgeError, PairscaleError
 from pairscale.core.notices import notice
 from pairscale.core.options import optional, require_int, require_number
 from pairscale.core.provenance import utc_now
-from pairscale.core.timelimit import TimeLimit
 from pairscale.judges.base import Verdict, judge_member
 from pairscale.providers.client import pause, say_wait
 from pairscale.runtime.asking import MOST_ALIKE, FailureStreak, ask_once
@@ -108,7 +107,6 @@ class Runtime:
         self.stopped: str | None = None
         self.budget = budget or Budget(options.max_cost)
         self._source, self._writer, self._options, self._progress = source, writer, options, progress
-        self._limit = None if options.timeout is None else TimeLimit(options.timeout)
         self._deadline, self._clock = deadline, clock
         self._failure: PairscaleError | None = None
         self._streaks: dict[str, FailureStreak] = {}
@@ -315,9 +313,9 @@ class Runtime:
         asked_at = utc_now()
         began = time.perf_counter()
         number = question.attempt + turn
-        limit = None if judge_member(question.judge, "waits_for_people") else self._limit
+        timeout = None if judge_member(question.judge, "waits_for_people") else self._options.timeout
         try:
-            verdict = await ask_once(question.judge, question.pair(turn), limit)
+            verdict = await ask_once(question.judge, question.pair(turn), timeout)
         except asyncio.CancelledError:  # it may be paid for all the same
             stopped = Verdict.fail("cancelled", "interrupted before the answer came", failure="transient")
             stopped = self._with_cost(stopped, question, turn)

@@ -16,7 +16,7 @@ from sqlalchemy import Integer, Select, bindparam, case, func, select
 from pairscale.core.comparisons import Condition
 from pairscale.core.notices import notice
 from pairscale.core.options import FilePath
-from pairscale.core.tables import RESULTS
+from pairscale.core.tables import RESULTS, Schema
 from pairscale.store.database import make_private
 from pairscale.store.schema import Row, label_cases, label_questions, labellers, labels
 
@@ -38,7 +38,7 @@ PAUSED = "labelling_paused"
 """The fact with the names of labellers who are not asked at present."""
 
 _TEXT = pl.String()
-LABELS: dict[str, pl.DataType] = {
+LABELS: Schema = {
     "case_id": _TEXT,
     "task_id": _TEXT,
     "criterion": _TEXT,

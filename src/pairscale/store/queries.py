@@ -8,11 +8,11 @@ import polars as pl
 from sqlalchemy import Select, Text, func, literal_column, null, select, type_coerce
 
 from pairscale.core.comparisons import PANEL
-from pairscale.core.tables import FAILED, RESULTS
+from pairscale.core.tables import FAILED, RESULTS, Schema
 from pairscale.store.schema import Row, attempts, comparisons, conditions, items, pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from sqlalchemy.engine import Connection
 
@@ -135,7 +135,7 @@ _INT = pl.Int64()
 _REAL = pl.Float64()
 _TOKENS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
-SPENDING: Mapping[str, pl.DataType] = {
+SPENDING: Schema = {
     "model": _TEXT,
     "template_id": _TEXT,
     "day": _TEXT,
@@ -146,7 +146,7 @@ SPENDING: Mapping[str, pl.DataType] = {
 }
 PRICES_MARK = "prices"
 """The fact of a run file that lists the prices its costs rest on: ``model as_of input output source``."""
-USAGE: Mapping[str, pl.DataType] = {
+USAGE: Schema = {
     "custom_id": _TEXT,
     "attempt": _INT,
     "outcome": _TEXT,

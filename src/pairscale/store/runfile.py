@@ -323,11 +323,6 @@ class RunFile:
         self.writer.renumber()
         return numbers
 
-    def pair_numbers(self) -> pl.DataFrame:
-        """The number of every pair: ``custom_id pair_id``."""
-        schema = {"custom_id": pl.String(), "pair_id": pl.Int64()}
-        return self._frame(select(pairs.c.custom_id, pairs.c.pair_id), schema)
-
     def repeats(self) -> dict[int, int]:
         """The pairs whose two texts stand in the same order in an earlier pair, too: 2 for the second, and so on."""
         with self.transaction() as connection:

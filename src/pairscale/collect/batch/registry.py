@@ -19,7 +19,7 @@ import polars as pl
 from sqlalchemy import select
 
 from pairscale.core.provenance import utc_now
-from pairscale.core.tables import FAILED, result_columns
+from pairscale.core.tables import FAILED, Schema, result_columns
 from pairscale.providers.batches import Draft
 from pairscale.store.schema import pairs
 
@@ -179,13 +179,13 @@ def pairs_named(store: RunFile) -> dict[int, tuple[str, str, str]]:
 
 
 _TEXT = pl.String()
-REGISTRY: dict[str, pl.DataType] = {
+REGISTRY: Schema = {
     "segment_index": pl.Int64(), "provider": _TEXT, "model": _TEXT, "batch_id": _TEXT, "batch_input_path": _TEXT,
     "batch_output_path": _TEXT, "csv_path": _TEXT, "pairs_path": _TEXT, "done": pl.Boolean(), "results": _TEXT,
 }  # fmt: skip
 """The manual's columns of the registry."""
 
-STATUS: dict[str, pl.DataType] = {
+STATUS: Schema = {
     "key": _TEXT, "provider": _TEXT, "model": _TEXT, "batch_id": _TEXT, "state": _TEXT, "pairs": pl.Int64(),
     "requests": pl.Int64(), "succeeded": pl.Int64(), "failed": pl.Int64(), "recorded": pl.Int64(), "created_at": _TEXT,
     "age_s": pl.Float64(), "left_s": pl.Float64(), "collected_at": _TEXT, "condition_id": _TEXT, "message": _TEXT,
@@ -219,7 +219,7 @@ def status_table(chosen: Sequence[RegistryEntry], now: float) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=STATUS)
 
 
-REST: dict[str, pl.DataType] = {
+REST: Schema = {
     "key": _TEXT, "batch_id": _TEXT, "state": _TEXT, "custom_id": _TEXT, "ID1": _TEXT, "ID2": _TEXT,
     "error_code": _TEXT, "error_message": _TEXT, "condition_id": _TEXT,
 }  # fmt: skip
