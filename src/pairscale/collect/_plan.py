@@ -18,7 +18,7 @@ from pairscale.store.runfile import PairProgress, RunFile
 from pairscale.store.transfer import asked_of
 from pairscale.store.writer import Entry
 
-_ANSWERED = pl.col("outcome").is_in(["win", "tie", "flip"])
+ANSWERED = pl.col("outcome").is_in(["win", "tie", "flip"])
 _IS_ANSWER = (
     pl.when(OF_ITS_PAIR)
     .then(pl.col("outcome").fill_null("win") == "win")
@@ -102,7 +102,7 @@ class Plan:
 
     def answers(self, store: RunFile, pair_ids: Sequence[int] | None = None) -> pl.DataFrame:
         """The answers in the run file under this condition, of all pairs or of some."""
-        return store.results(self.condition_id, pair_ids=pair_ids).filter(_ANSWERED)
+        return store.results(self.condition_id, pair_ids=pair_ids).filter(ANSWERED)
 
     def take_up(self, store: RunFile, saved: pl.DataFrame) -> pl.DataFrame:
         """Bring a CSV and the run file to the same state.
@@ -149,7 +149,7 @@ class Plan:
 
     def outcome(self, store: RunFile, *, raw: bool) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
         """Results, failed pairs and failed attempts of these pairs, from the run file."""
-        settled = store.results(self.condition_id, raw=raw).filter(_ANSWERED)
+        settled = store.results(self.condition_id, raw=raw).filter(ANSWERED)
         results = self._frame.select("pair_id").join(settled, on="pair_id", maintain_order="left")
         attempts = store.failed_attempts(self.condition_id).select("pair_id", *FAILED)
         own = {name: f"{name}_of_pair" for name in self._frame.columns if name in FAILED}

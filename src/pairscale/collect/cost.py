@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.collect._cost_model import InputFit, Spread, choose_pilot, fit_input, likely_sum
-from pairscale.collect._plan import named_pairs, say_unnamed
+from pairscale.collect._plan import ANSWERED, named_pairs, say_unnamed
 from pairscale.collect.live import SubmitResult, submit_into
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
@@ -28,7 +28,7 @@ from pairscale.core.options import (
 )
 from pairscale.core.provenance import Provenance
 from pairscale.core.traits import Trait
-from pairscale.judges.base import Judge, JudgePair, judge_member
+from pairscale.judges.base import AnyJudge, Judge, JudgePair, judge_member
 from pairscale.judges.build import judge_with
 from pairscale.judges.llm import LLMJudge
 from pairscale.judges.orders import unwrapped
@@ -40,8 +40,8 @@ from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, run_syn
 from pairscale.store.runfile import open_run
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from pairscale.core.arrays import Ints
+    from pairscale.core.columns import Column
     from pairscale.core.tables import Table
 
 OFFLINE_KEY = "no-key-needed"
@@ -122,15 +122,12 @@ class CostEstimate(ReprMixin, table="summary", columns=None):
         counts = f"{row['n_total']:,}: {row['n_test']:,} in the pilot"
         if row["n_known"]:
             counts += f", {row['n_known']:,} known already"
-        lines = [
-            f"{title}: {row['backend']} {row['model'] or ''}, {row['mode']}",
-            f"pairs          {counts}, {row['n_remaining']:,} remaining",
-        ]
+        lines = {"pairs": f"{counts}, {row['n_remaining']:,} remaining"}
         for name, column in (("input tokens", "prompt_tokens"), ("output tokens", "completion_tokens")):
             expected = row[f"expected_{column}_total"]
-            lines.append(f"{name:<13}  {expected:,.0f} expected, {row[f'budget_{column}_total']:,.0f} {budget}")
+            lines[name] = f"{expected:,.0f} expected, {row[f'budget_{column}_total']:,.0f} {budget}"
         if row["expected_cost_total"] is None:
-            lines.append("cost           not known: give the prices of a million tokens")
+            lines["cost"] = "not known: give the prices of a million tokens"
         else:
             cost = f"{_money(row['expected_cost_total'])} expected, {_money(row['budget_cost_total'])} {budget}"
             if row["n_test"]:
@@ -139,8 +136,10 @@ class CostEstimate(ReprMixin, table="summary", columns=None):
             prices += f" per million tokens{price_note([row['prices_as_of'] or UNDATED])}"
             if row["mode"] == "batch":
                 prices += f"; batches x {row['batch_discount']:g}"
-            lines += [f"cost           {cost}", f"prices         {prices}"]
-        return "\n".join([*lines, *(f"note: {text}" for text in self.notes)])
+            lines |= {"cost": cost, "prices": prices}
+        shown = [f"{title}: {row['backend']} {row['model'] or ''}, {row['mode']}"]
+        shown += [f"{name:<15}{text}" for name, text in lines.items()]
+        return "\n".join([*shown, *(f"note: {text}" for text in self.notes)])
 
 
 def _money(value: float) -> str:
@@ -153,7 +152,7 @@ def _money(value: float) -> str:
 def cost(
     pairs: Table | FilePath,
     *,
-    judge: str | Judge | Callable[..., Any],
+    judge: AnyJudge,
     pilot: int = 25,
     select: Literal["stratified", "random", "first"] = "stratified",
     seed: int = 1,
@@ -170,8 +169,8 @@ def cost(
     concurrency: int = CONCURRENCY,
     retries: int = RETRIES,
     timeout: float | None = TIMEOUT,
-    id_col: int | str | None = None,
-    text_col: int | str | None = None,
+    id_col: Column | None = None,
+    text_col: Column | None = None,
     a_col: str | None = None,
     b_col: str | None = None,
     encoding: str | None = None,
@@ -384,7 +383,7 @@ class Rates:
         return cost_of(usage, self.price, batch=self.batch, tier=self.tier) or 0.0
 
 
-def prompt_bytes(judge: Judge, pairs: pl.DataFrame) -> NDArray[np.int64]:
+def prompt_bytes(judge: Judge, pairs: pl.DataFrame) -> Ints:
     """Bytes of what is asked; of the texts alone, where a judge does not show its prompt."""
     orders = 2 if judge.condition.settings.get("both_orders") else 1
     asked = unwrapped(judge)
@@ -418,7 +417,7 @@ class Figures:
 
 def _calibrated(
     names: pl.Series,
-    sizes: NDArray[np.int64],
+    sizes: Ints,
     rates: Rates,
     asked: pl.DataFrame,
     done: SubmitResult,
@@ -434,7 +433,7 @@ def _calibrated(
     weights = pilot["weight"].to_numpy()
     fit = fit_input(pilot["bytes"].to_numpy(), pilot["prompt_tokens"].to_numpy().astype(float), weights)
     output = pilot["completion_tokens"].to_numpy().astype(float)
-    answered = usage.filter(pl.col("outcome").is_in(["win", "tie", "flip"]))["custom_id"]
+    answered = usage.filter(ANSWERED)["custom_id"]
     is_outside = ~names.is_in(asked["custom_id"].implode())
     is_known = is_outside & names.is_in(answered.implode())
     left = is_outside & ~is_known
@@ -466,7 +465,7 @@ def _complain(done: SubmitResult) -> None:
     raise InputError(f"the judge {judge} does not say how many tokens it uses; an estimate offline needs none")
 
 
-def _rough(sizes: NDArray[np.int64], output_tokens: float) -> Figures:
+def _rough(sizes: Ints, output_tokens: float) -> Figures:
     """From bytes alone: no pilot, and a budget for denser text and answers twice as long."""
     fit = InputFit(0.0, 1 / _BYTES_PER_TOKEN, None, None, 0, 0.0, 0.0)
     tokens = fit.slope * float(sizes.sum())

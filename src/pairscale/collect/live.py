@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from pairscale.core.errors import JudgeError
 from pairscale.core.options import FilePath, ProgressMode, checked, optional, require_int, require_progress
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import ANSWER_COLUMNS, RESULTS
-from pairscale.judges.base import Judge, judge_member
+from pairscale.judges.base import AnyJudge, Judge, judge_member
 from pairscale.judges.build import make_judge
 from pairscale.runtime import (
     CONCURRENCY,
@@ -87,7 +87,7 @@ class SubmitResult(ReprMixin, table="results", columns=ANSWER_COLUMNS):
 @checked
 async def submit_pairs(
     pairs: Table,
-    judge: str | Judge | Callable[..., Any],
+    judge: AnyJudge,
     *,
     run: FilePath | None = None,
     concurrency: int = CONCURRENCY,

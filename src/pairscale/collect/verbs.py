@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.collect.shards import judge_in_shards, judge_shard
+from pairscale.core.documents import DOCUMENT_SUFFIXES
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.jobs import require_jobs
 from pairscale.core.notices import notice
 from pairscale.core.options import FilePath, ProgressMode, checked
 from pairscale.core.texts import read_document
 from pairscale.core.traits import Trait
-from pairscale.judges.base import Judge
+from pairscale.judges.base import AnyJudge
 from pairscale.judges.build import judge_with
 from pairscale.pairing.reading import read_given_pairs
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
 
     Answer = Literal["winner", "probability"]
 
-_FILES = {".txt", ".md", ".html", ".htm", ".docx", ".doc", ".odt", ".rtf", ".pdf", ".csv", ".json", ".jsonl"}
+_FILES = {*DOCUMENT_SUFFIXES, ".doc", ".rtf", ".csv", ".json", ".jsonl"}
 """A single word that ends in one of these is the name of a file, not a text."""
 
 
 @checked
 def judge(
     pairs: Table | FilePath,
-    judge: str | Judge | Callable[..., Any] = "lexical",
+    judge: AnyJudge = "lexical",
     *,
     run: FilePath | None = None,
     trait: str | Trait | None = None,
@@ -143,7 +144,7 @@ def compare(
     text1: str | Path,
     text2: str | Path,
     *,
-    judge: str | Judge | Callable[..., Any] = "lexical",
+    judge: AnyJudge = "lexical",
     trait: str | Trait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,

@@ -22,7 +22,7 @@ from pairscale.evaluate.inference.win_rate import WinRate, win_rate
 from pairscale.evaluate.judge import pairwise_judge
 from pairscale.evaluate.run import NO_ANSWER
 from pairscale.evaluate.tasks import Task, Trace, as_trace, id_key, id_of, input_key
-from pairscale.judges.base import Judge
+from pairscale.judges.base import AnyJudge
 
 _Baseline: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Any"
 _KEY = "pairwise"
@@ -31,7 +31,7 @@ _MOST_EPOCHS = 64
 
 def pairwise_scorer(
     baseline: _Baseline,
-    judge: str | Judge | Callable[..., Any],
+    judge: AnyJudge,
     criterion: str,
     *,
     swap: bool = True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -211,6 +211,9 @@ class Judge(Protocol):
         """
         ...
 
+
+AnyJudge: TypeAlias = str | Judge | Callable[..., Any]
+"""A judge by its name, a judge, or a function ``judge(A, B)``; see :func:`pairscale.make_judge`."""
 
 _DEFAULTS: Mapping[str, Any] = {
     "max_cost_of": None, "price": None, "uses_cache": False, "waits_for_people": False, "graded": True,

@@ -14,7 +14,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import checked, optional, read_setting, require_choice, require_flag, require_mapping
 from pairscale.core.prompts import template_from
 from pairscale.core.traits import Trait, as_trait, trait_description
-from pairscale.judges.base import Judge
+from pairscale.judges.base import AnyJudge, Judge
 from pairscale.judges.function import FunctionJudge, takes
 from pairscale.judges.human import HumanJudge
 from pairscale.judges.lexical import LexicalJudge
@@ -37,7 +37,7 @@ _KNOWN = "provider:model (such as openai:gpt-5.1), lexical, simulated:COLUMN, re
 
 @checked
 def make_judge(
-    judge: str | Judge | Callable[..., Any],
+    judge: AnyJudge,
     *,
     trait: str | Trait | None = None,
     template: str | None = None,
@@ -135,7 +135,7 @@ def own_settings(judge: str) -> tuple[str, dict[str, Any]]:
 
 
 def judge_with(
-    judge: str | Judge | Callable[..., Any] | Sequence[str | Judge | Callable[..., Any]],
+    judge: AnyJudge | Sequence[AnyJudge],
     *,
     trait: str | Trait | None = None,
     template: str | None = None,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pairscale.core.columns import column_at
+from pairscale.core.columns import Column, column_at
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES, read_table
 from pairscale.core.options import FilePath
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def read_pairs(
     data: Table | FilePath,
     *,
-    id_col: int | str | None = None,
-    text_col: int | str | None = None,
+    id_col: Column | None = None,
+    text_col: Column | None = None,
     encoding: str | None = None,
     a_col: str | None = None,
     b_col: str | None = None,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from sqlalchemy import select
 
+from pairscale.collect._plan import ANSWERED
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import FAILED, Schema, result_columns
 from pairscale.providers.batches import Draft
@@ -227,7 +228,6 @@ REST: Schema = {
 
 
 _PAIR = ["pair_id", "condition_id"]
-_ANSWERED = pl.col("outcome").is_in(["win", "tie", "flip"])
 
 
 def _asked_in(chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
@@ -247,14 +247,14 @@ def results_of(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The answers to the pairs of some batches, and every attempt at them that gave none."""
     asked = _asked_in(chosen)
-    answers = store.results(raw=raw).filter(_ANSWERED).join(asked, on=_PAIR, how="semi", maintain_order="left")
+    answers = store.results(raw=raw).filter(ANSWERED).join(asked, on=_PAIR, how="semi", maintain_order="left")
     failed = store.failed_attempts().join(asked, on=_PAIR, how="semi", maintain_order="left")
     return answers.select(*result_columns(raw=raw)), failed.select("custom_id", "ID1", "ID2", *FAILED, "condition_id")
 
 
 def rest_of(store: RunFile, chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
     """One row per pair of these batches that has no answer, with its last batch and its last reason."""
-    rest = _asked_in(chosen).join(store.results().filter(_ANSWERED), on=_PAIR, how="anti", maintain_order="left")
+    rest = _asked_in(chosen).join(store.results().filter(ANSWERED), on=_PAIR, how="anti", maintain_order="left")
     reasons = store.failed_attempts().unique(_PAIR, keep="last").select(*_PAIR, "error_code", "error_message")
     rest = rest.join(reasons, on=_PAIR, how="left", maintain_order="left")
     names = pairs_named(store)
