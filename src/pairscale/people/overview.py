@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -138,16 +138,9 @@ def overview(store: LabelStore) -> Overview:
     fits = {row["person"]: row for row in people_table(label_results(store.run)).iter_rows(named=True)}
     views = []
     for labeller in store.labellers():
-        view = _labeller(labeller, by_name.get(labeller.name, []), cases)
-        fit = fits.get(labeller.name, {})
-        views.append(
-            replace(
-                view,
-                is_paused=labeller.name in paused,
-                agreement=fit.get("agreement"),
-                misfit=fit.get("reason") or "",
-            )
-        )
+        name = labeller.name
+        view = _labeller(labeller, by_name.get(name, []), cases, fits.get(name, {}), is_paused=name in paused)
+        views.append(view)
     return Overview(
         labels,
         wanted,
@@ -241,7 +234,9 @@ def _grouped(rows: Sequence[_Row], column: str) -> dict[str, list[_Row]]:
     return groups
 
 
-def _labeller(labeller: Labeller, rows: Sequence[_Row], cases: Mapping[str, Case]) -> LabellerView:
+def _labeller(
+    labeller: Labeller, rows: Sequence[_Row], cases: Mapping[str, Case], fit: _Row, *, is_paused: bool
+) -> LabellerView:
     from pairscale.checks.effect import sign_test, wilson
 
     labels = [row for row in rows if row["preferred"] is not None]
@@ -264,6 +259,9 @@ def _labeller(labeller: Labeller, rows: Sequence[_Row], cases: Mapping[str, Case
         left_range=wilson(left, sided, 0.95) if sided else None,
         leans=chance is not None and chance < _LEAN_P,
         last=max((row["labelled_at"] for row in rows), default=None),
+        is_paused=is_paused,
+        agreement=fit.get("agreement"),
+        misfit=fit.get("reason") or "",
     )
 
 

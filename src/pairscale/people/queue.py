@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from sqlalchemy import func, or_, select, update
@@ -23,6 +23,7 @@ from pairscale.core.traits import Trait
 from pairscale.judges.base import Verdict
 from pairscale.people.cases import Case, clean_text
 from pairscale.store import labels as tables
+from pairscale.store.database import following
 from pairscale.store.runfile import open_run
 from pairscale.store.schema import label_cases, label_questions, labellers, labels
 
@@ -120,13 +121,6 @@ class RecentAnswer:
     choice: str
     left: str
     right: str
-
-
-def whose(token: str, labellers: Iterable[Labeller]) -> Labeller | None:
-    """Whose link it is; all are compared, each in constant time."""
-    given = token.encode("utf-8", "replace")
-    matching = [one for one in labellers if hmac.compare_digest(one.token.encode(), given)]
-    return matching[0] if matching else None
 
 
 class LabelStore:
@@ -270,8 +264,8 @@ class LabelStore:
         self._enter_items(new)
         rows = []
         with self.run.transaction() as connection:
-            numbered = connection.execute(select(func.max(_CASES.case_number))).scalar() or 0
-        for number, case in enumerate(new, start=numbered + 1):
+            first = following(connection, _CASES.case_number)
+        for number, case in enumerate(new, start=first):
             self.cases[case.case_id] = case
             row = {name: getattr(case, name) for name in _CASE_FIELDS}
             if case.ID1 is None:  # texts that are samples are in the table of samples
@@ -309,11 +303,9 @@ class LabelStore:
             connection = change.connection
             found = connection.execute(select(*_LABELLER).where(_WHO.name == name)).first()
             if found is None:
-                number = (connection.execute(select(func.max(_WHO.labeller_id))).scalar() or 0) + 1
-                token = token or tables.new_token()
-                made = {"labeller_id": number, "name": name, "token": token, "joined_at": utc_now()}
-                change.insert(labellers, [made])
-                return Labeller(number, name, token)
+                made = Labeller(following(connection, _WHO.labeller_id), name, token or tables.new_token())
+                change.insert(labellers, [asdict(made) | {"joined_at": utc_now()}])
+                return made
         return Labeller(*found)
 
     def labellers(self) -> list[Labeller]:
@@ -322,8 +314,10 @@ class LabelStore:
             return [Labeller(*row) for row in connection.execute(select(*_LABELLER).order_by(_WHO.labeller_id))]
 
     def labeller_of(self, token: str) -> Labeller | None:
-        """Whose link it is."""
-        return whose(token, self.labellers())
+        """Whose link it is; all are compared, each in constant time."""
+        given = token.encode("utf-8", "replace")
+        matching = [one for one in self.labellers() if hmac.compare_digest(one.token.encode(), given)]
+        return next(iter(matching), None)
 
     # Questions
 
@@ -362,7 +356,7 @@ class LabelStore:
             place = self._order(labeller.name)
             number = min(new, key=lambda number: (-free[number], place(number)))
             swapped = self._is_swapped(labeller.name, names[number])
-            question_id = (connection.execute(select(func.max(_QUESTIONS.question_id))).scalar() or 0) + 1
+            question_id = following(connection, _QUESTIONS.question_id)
             made = {"question_id": question_id, "labeller_id": me, "case_number": number, "swapped": swapped}
             made |= {"shown_at": now, "held_until": now + self._hold, "done": False}
             change.insert(label_questions, [made])
@@ -437,7 +431,7 @@ class LabelStore:
                 return False
             since = max(0, round(1000 * (self._clock() - found.shown_at)))
             label = {
-                "label_id": (connection.execute(select(func.max(_LABELS.label_id))).scalar() or 0) + 1,
+                "label_id": following(connection, _LABELS.label_id),
                 "question_id": question_id,
                 "preferred": _OTHER[choice] if choice is not None and found.swapped else choice,
                 "skipped": None if skipped is None else clean_text(skipped),
@@ -591,11 +585,13 @@ class LiveQuestions(LabelStore):
         names = [_checked_name(name) for name in people]
         links = None if asking is None else tables.links_of_people(asking, names)
         super().__init__(None, [], labels_per_case=1, hold=_LIVE_HOLD_S)
+        tokens: Mapping[str, str] = {}
         if links is not None:
             self.owner_token = links["owner_token"]
             self.secret = links["secret"]
+            tokens = links["people"]
         for name in names:
-            self.add_labeller(name, None if links is None else links["people"][name])
+            self.add_labeller(name, tokens.get(name))
         self.asking = asking
         self._queue = queue
         self._trait = trait or Trait("", "")
@@ -645,9 +641,12 @@ class LiveQuestions(LabelStore):
                 self._queue.changed.notify_all()
             return True
         last = given[-1]
-        raw = {name: last[name] for name in ("labeller", "comment", "decision_ms")} | {"skips": skips}
-        known: dict[str, Any] = {"model": labeller.name, "content": last["comment"], "raw_response": raw}
-        known["latency_s"] = last["decision_ms"] / 1000
+        known: dict[str, Any] = {
+            "model": labeller.name,
+            "content": last["comment"],
+            "raw_response": {name: last[name] for name in ("labeller", "comment", "decision_ms")} | {"skips": skips},
+            "latency_s": last["decision_ms"] / 1000,
+        }
         if choice is None:
             verdict = Verdict.abstain("; ".join(f"{who}: {reason}" for who, reason in skips.items()), **known)
         elif choice == "tie":
