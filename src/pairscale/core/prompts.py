@@ -58,7 +58,12 @@ def build_prompt(template: str, trait_name: str, trait_desc: str, text1: str, te
         >>> build_prompt(template, "Warmth", "kindness", "Dear {SAMPLE_2}", r"C:\new")
         'Warmth (kindness): Dear {SAMPLE_2} | C:\\new'
     """
-    filling = dict(zip(PLACEHOLDERS, (trait_name, trait_desc, text1, text2), strict=True))
+    return filled(template, trait_name, trait_desc, text1, text2)
+
+
+def filled(template: str, *values: str) -> str:
+    """A template with these values in the places of its placeholders, in their order."""
+    filling = dict(zip(PLACEHOLDERS, values, strict=True))
     return _PLACEHOLDER.sub(lambda placeholder: filling[placeholder[0]], _checked(template, "the template"))
 
 

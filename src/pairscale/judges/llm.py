@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pairscale.core.comparisons import Condition
@@ -190,7 +190,8 @@ class Model:
             reply = self.client.read(self.client.prepared(request), kept.body, kept.status, {}, 0.0)
         except (ProviderError, ValueError):  # of another version: asked again
             return None
-        return replace(reply, first_asked=kept.asked_at)
+        reply.first_asked = kept.asked_at
+        return reply
 
     async def ask(self, request: LLMRequest) -> Reply:
         """Ask once.

@@ -15,7 +15,7 @@ import random
 import re
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -246,7 +246,11 @@ class LLMClient:
             ProviderError: it is none, or says that there is an error.
         """
         try:
-            return replace(self.provider.reply(call, body), call=call, status=status, seconds=seconds)
+            reply = self.provider.reply(call, body)
+            reply.call = call
+            reply.status = status
+            reply.seconds = seconds
+            return reply
         except ReplyError as error:
             raise self.refused(error.status, headers, body) from None
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:

@@ -208,9 +208,8 @@ _ENDS: dict[Any, StopReason] = {
 def _usage(usage: Any) -> Usage:
     """Gemini counts thoughts apart from the answer."""
     counted = tokens_of(
-        usage, "promptTokenCount", "candidatesTokenCount", "totalTokenCount", "cachedContentTokenCount",
-        "thoughtsTokenCount",
-    )  # fmt: skip
+        usage, "promptTokenCount candidatesTokenCount totalTokenCount cachedContentTokenCount thoughtsTokenCount"
+    )
     if counted.reasoning is None:
         return counted
     return replace(counted, completion=(counted.completion or 0) + counted.reasoning)

@@ -189,12 +189,8 @@ def read_response(body: Any) -> Reply:
         object_type=body.get("object"),
         usage=tokens_of(
             body.get("usage"),
-            "input_tokens",
-            "output_tokens",
-            "total_tokens",
-            "input_tokens_details.cached_tokens",
-            "output_tokens_details.reasoning_tokens",
-            "input_tokens_details.cache_write_tokens",
+            "input_tokens output_tokens total_tokens input_tokens_details.cached_tokens "
+            "output_tokens_details.reasoning_tokens input_tokens_details.cache_write_tokens",
         ),
         logprobs=tuple(tokens) or None,
         refusal=refusal,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from pairscale.core.errors import InputError
@@ -247,7 +248,7 @@ _MOST = 2**53
 def field(document: Any, *path: str) -> Any:
     """What is in a JSON document under these names, one inside the other; None where there is nothing."""
     for name in path:
-        document = document.get(name) if isinstance(document, Mapping) else None
+        document = document.get(name) if isinstance(document, dict) else None
     return document
 
 
@@ -260,7 +261,7 @@ def text(document: Any, *path: str) -> str | None:
 def amount(document: Any, *path: str) -> float | None:
     """A number from 0 in a JSON document; None when there is none."""
     value = field(document, *path)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST:
+    if type(value) not in (int, float) or not 0 <= value <= _MOST:
         return None
     return float(value)
 
@@ -292,9 +293,21 @@ def joined_field(rows: Iterable[JsonObject], name: str, between: str = "") -> st
     return joined_text((row.get(name) for row in rows), between)
 
 
-def tokens_of(usage: Any, *paths: str) -> Usage:
-    """Tokens by their paths, such as ``details.cached``, in the order of :class:`~pairscale.providers.base.Usage`."""
-    return Usage(*(number(usage, *path.split(".")) for path in paths))
+def tokens_of(usage: Any, places: str) -> Usage:
+    """Tokens by their places, such as ``details.cached|cached``, in the order of ``Usage``; the first that is there."""
+    counts = []
+    for paths in _paths(places):
+        count = None
+        for path in paths:
+            if count is None:
+                count = number(usage, *path)
+        counts.append(count)
+    return Usage(*counts)
+
+
+@cache
+def _paths(places: str) -> list[list[list[str]]]:
+    return [[path.split(".") for path in place.split("|")] for place in places.split()]
 
 
 def refused(body: Any, what: str) -> ValueError:
@@ -495,11 +508,8 @@ def _chat_logprobs(logprobs: Any) -> tuple[TokenLogprob, ...] | None:
 
 
 def _chat_usage(usage: Any) -> Usage:
-    cached = "prompt_tokens_details.cached_tokens"
-    reasoning = "completion_tokens_details.reasoning_tokens"
-    if number(usage, *cached.split(".")) is None:
-        cached = "cached_tokens"
-    if number(usage, *reasoning.split(".")) is None:
-        reasoning = "reasoning_tokens"
-    written = "prompt_tokens_details.cache_write_tokens"
-    return tokens_of(usage, "prompt_tokens", "completion_tokens", "total_tokens", cached, reasoning, written)
+    return tokens_of(
+        usage,
+        "prompt_tokens completion_tokens total_tokens prompt_tokens_details.cached_tokens|cached_tokens "
+        "completion_tokens_details.reasoning_tokens|reasoning_tokens prompt_tokens_details.cache_write_tokens",
+    )
