@@ -30,7 +30,7 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Boolean, Float, Integer, LargeBinary, Text, insert, select, type_coerce
+from sqlalchemy import Boolean, Float, Integer, LargeBinary, String, Text, insert, select, type_coerce
 
 from pairscale.core.errors import InputError
 from pairscale.core.provenance import utc_now
@@ -107,8 +107,10 @@ def row_hash(table: Table, values: Sequence[Any]) -> list[Any]:
     """
     array: list[Any] = [table.name]
     texts = ""
-    for kind, value in zip(_kinds(table), values, strict=True):
-        if isinstance(value, str) and isinstance(kind, JsonText):
+    for (kind, usual), value in zip(_kinds(table), values, strict=True):
+        if value is None or type(value) is usual:
+            array.append(value)
+        elif isinstance(value, str) and isinstance(kind, JsonText):
             array.append(len(value))
             texts += value
         else:
@@ -118,13 +120,15 @@ def row_hash(table: Table, values: Sequence[Any]) -> list[Any]:
 
 
 @lru_cache(maxsize=32)
-def _kinds(table: Table) -> list[object]:
-    return [column.type for column in hashed_columns(table)]
+def _kinds(table: Table) -> list[tuple[object, type | None]]:
+    """The types of the hashed columns, and which values of theirs every database gives back as they are."""
+    usual = {Integer: int, String: str, Text: str}
+    return [(column.type, usual.get(type(column.type))) for column in hashed_columns(table)]
 
 
 def _as_stored(kind: object, value: Any) -> Any:
     """A value as every database gives it back."""
-    if value is None or (isinstance(value, str) and not isinstance(kind, LargeBinary)):
+    if isinstance(value, str) and not isinstance(kind, LargeBinary):
         return value
     if isinstance(kind, LargeBinary):
         return hashlib.sha256(value).hexdigest() if isinstance(value, bytes | memoryview) else repr(value)
@@ -367,10 +371,6 @@ def canonical(row: Row) -> str:
     return body
 
 
-def _encode(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, allow_nan=False, default=_plain, **_COMPACT)
-
-
 def _plain(value: Any) -> Any:
     """What JSON has no word for: times, numbers and arrays of numpy, anything else as its text."""
     if isinstance(value, dt.datetime):
@@ -378,6 +378,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+_encode = json.JSONEncoder(sort_keys=True, allow_nan=False, default=_plain, **_COMPACT).encode
 
 
 def _finite(value: Any) -> Any:

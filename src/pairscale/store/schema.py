@@ -44,11 +44,12 @@ class Written(str):
     __slots__ = ()
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
+
+
 def write_json(value: Any) -> str:
     """A value as JSON; columns may hold dates, decimals or anything else that a table can: they are kept as text."""
-    if isinstance(value, Written):
-        return value
-    return json.dumps(value, ensure_ascii=False, check_circular=False, default=str)
+    return value if isinstance(value, Written) else _encode(value)
 
 
 class JsonText(TypeDecorator[Any]):
