@@ -29,7 +29,6 @@ SKIP_REASONS = (
     "I do not know enough about the subject",
 )
 _HEADING = "Labelling"
-_Number = Annotated[int, Form(ge=1, le=2**53)]
 _NOTICES = {
     "again": "That one was answered already, so nothing was changed.",
     "reason": "To skip, please choose or write a reason.",
@@ -108,7 +107,7 @@ def _add_labelling(app: FastAPI, source: LabelStore, instructions: str, plain: b
     @app.post("/l/{token}/answer")
     def answer(
         token: Token,
-        question: _Number,
+        question: Annotated[int, Form(ge=1, le=2**53)],
         choice: Annotated[Literal["1", "2", "tie", "skip"], Form()],
         csrf: Signature,
         comment: Annotated[str, Form(max_length=5000)] = "",
@@ -132,7 +131,7 @@ def _add_labelling(app: FastAPI, source: LabelStore, instructions: str, plain: b
         return see(f"/l/{token}" if saved else f"/l/{token}?why=again")
 
     @app.post("/l/{token}/undo")
-    def undo(token: Token, csrf: Signature, question: _Number | None = None) -> Response:
+    def undo(token: Token, csrf: Signature, question: Annotated[int | None, Form(ge=1, le=2**53)] = None) -> Response:
         labeller = who(token)
         _require_signed(csrf, source.secret, "undo", token)
         return see(f"/l/{token}?why={'undone' if source.undo(labeller, question) else 'nothing'}")
