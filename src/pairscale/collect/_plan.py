@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
 
 import polars as pl
 
 from pairscale.core.comparisons import OF_ITS_PAIR, Condition, key_expressions, pair_names
 from pairscale.core.errors import TableError
 from pairscale.core.notices import notice
-from pairscale.core.tables import FAILED, RESULTS, Table, listed, result_columns
+from pairscale.core.tables import FAILED, RESULTS, Row, Table, Values, listed, result_columns
 from pairscale.judges.base import Judge
 from pairscale.pairing.table import as_pairs
 from pairscale.runtime import Question
@@ -97,7 +96,7 @@ class Plan:
                     occurrence=(repeats or {}).get(number, 1),
                 )
 
-    def _item(self, row: Mapping[str, Any], side: str) -> dict[str, Any]:
+    def _item(self, row: Row, side: str) -> Values:
         return {"item_id": row[f"ID{side}"]} | {name: row[f"{name}{side}"] for name in self._columns}
 
     def answers(self, store: RunFile, pair_ids: Sequence[int] | None = None) -> pl.DataFrame:
@@ -165,7 +164,7 @@ def say_unnamed(judge: Judge, kept: object) -> None:
         notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
 
 
-def _items(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _items(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[Values]:
     """Every sample once; the same id must have the same text in every pair."""
     halves = [frame.select(pl.col(f"{name}{side}").alias(name) for name in columns) for side in "12"]
     items = pl.concat(halves, how="vertical_relaxed", rechunk=True).unique(["ID", "text"], maintain_order=True)

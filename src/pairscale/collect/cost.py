@@ -27,6 +27,7 @@ from pairscale.core.options import (
     require_seed,
 )
 from pairscale.core.provenance import Provenance
+from pairscale.core.tables import Row, Values
 from pairscale.core.traits import Trait
 from pairscale.judges.base import AnyJudge, Judge, JudgePair, judge_member
 from pairscale.judges.build import judge_with
@@ -295,7 +296,7 @@ def estimate_cost(
     rates = Rates.of(judge, batch=batch, discount=discount)
     sizes = prompt_bytes(judge, frame)
     condition = judge.condition
-    row: dict[str, Any] = {"mode": "batch" if batch else "live", "n_total": frame.height}
+    row: Values = {"mode": "batch" if batch else "live", "n_total": frame.height}
     row |= {"backend": condition.backend, "model": condition.model}
     provenance = Provenance("cost", {"n_test": pilot} | row, seed, {"condition": condition.condition_id})
     if offline:
@@ -327,7 +328,7 @@ def estimate_cost(
     )  # fmt: skip
 
 
-def _table(row: Mapping[str, Any]) -> pl.DataFrame:
+def _table(row: Row) -> pl.DataFrame:
     return pl.DataFrame([{name: row.get(name) for name in _SUMMARY}], schema=_SUMMARY)
 
 
@@ -438,7 +439,7 @@ def _calibrated(
     is_known = is_outside & names.is_in(answered.implode())
     left = is_outside & ~is_known
     before = usage.filter(pl.col("custom_id").is_in(names.filter(is_known).implode()))
-    used: dict[str, Any] = {"n_test": asked.height, "n_known": is_known.sum()}
+    used: Values = {"n_test": asked.height, "n_known": is_known.sum()}
     for when, attempts in (("pilot", mine), ("known", before)):
         used[f"{when}_cost"] = attempts["cost"].sum()
         used[f"{when}_prompt_tokens"] = attempts["prompt_tokens"].sum()
@@ -488,9 +489,9 @@ def assumed_output(judge: Judge) -> float:
     return float(tokens * (2 if settings.get("both_orders") else 1))
 
 
-def totals(figures: Figures, rates: Rates) -> dict[str, Any]:
+def totals(figures: Figures, rates: Rates) -> Values:
     """All figures of the summary that follow from tokens and prices."""
-    row: dict[str, Any] = dict(figures.used)
+    row: Values = dict(figures.used)
     row |= {"n_remaining": figures.left.sum(), "batch_discount": 1.0}
     for tokens, spread in (("prompt_tokens", figures.prompt), ("completion_tokens", figures.completion)):
         spent = row[f"pilot_{tokens}"] + row[f"known_{tokens}"]

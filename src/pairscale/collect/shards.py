@@ -16,6 +16,7 @@ from pairscale.core.jobs import run_tasks
 from pairscale.core.notices import notice
 from pairscale.core.options import FilePath, ProgressMode, require_int
 from pairscale.core.provenance import Provenance
+from pairscale.core.tables import Values
 from pairscale.judges.base import Judge
 from pairscale.runtime import Progress
 from pairscale.store.reading import SHARD
@@ -40,7 +41,7 @@ class _Shard(NamedTuple):
     run: Path
 
     @property
-    def mark(self) -> dict[str, Any]:
+    def mark(self) -> Values:
         """What the run file says of it."""
         return {"number": self.number, "of": self.of, "job": self.job}
 
@@ -173,7 +174,7 @@ def _share(max_cost: float | None, of: int) -> float | None:
     return max_cost / of
 
 
-def _judge(task: tuple[_Shard, Judge, dict[str, Any]]) -> SubmitResult:
+def _judge(task: tuple[_Shard, Judge, Values]) -> SubmitResult:
     """What a worker does: judge a shard, or what is left of it."""
     shard, judge, settings = task
     with open_run(shard.run, write=True) as store:

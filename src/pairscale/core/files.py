@@ -25,7 +25,7 @@ from pairscale.core.encodings import read_bytes, read_text
 from pairscale.core.errors import FileFormatError
 from pairscale.core.formulas import guarded_frame, unguarded_frame
 from pairscale.core.options import FilePath
-from pairscale.core.tables import CANONICAL, FAILED, RESULTS, TEXT_COLUMNS, first_line, listed, to_frame
+from pairscale.core.tables import CANONICAL, FAILED, RESULTS, TEXT_COLUMNS, Values, first_line, listed, to_frame
 from pairscale.core.workbooks import read_workbook, write_sheets
 
 TextColumns = Sequence[str] | Callable[[pl.DataFrame], Collection[str]]
@@ -91,7 +91,7 @@ def read_json(path: FilePath, *, encoding: str | None = None) -> Any:
     return _json(content, Path(path), 1) if content.strip() else []
 
 
-def read_rows(path: FilePath, *, text: Sequence[str] = (), encoding: str | None = None) -> list[dict[str, Any]]:
+def read_rows(path: FilePath, *, text: Sequence[str] = (), encoding: str | None = None) -> list[Values]:
     """The rows of a table; those of a jsonl or json file unchanged, whatever is nested in them.
 
     Args:
@@ -200,7 +200,7 @@ def _guessed(cells: pl.Series, decimal_comma: bool) -> pl.Series:
     return lower == "true" if lower.is_in(["true", "false"]).all() else cells
 
 
-def _json_rows(path: Path, encoding: str | None) -> list[dict[str, Any]]:
+def _json_rows(path: Path, encoding: str | None) -> list[Values]:
     """The objects of a json or jsonl file."""
     if path.suffix.lower() == ".json":
         rows = read_json(path, encoding=encoding)

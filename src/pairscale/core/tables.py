@@ -19,6 +19,10 @@ from pairscale.core.notices import plural
 Table: TypeAlias = Any
 """A table of any kind: Polars, pandas, Arrow, a list of dicts, a dict of columns, or an object with ``results``."""
 
+Row: TypeAlias = Mapping[str, Any]
+"""A row of a table or of a log: values by the names of columns."""
+Values: TypeAlias = dict[str, Any]
+"""Values by their names, such as the columns of a row that is being made."""
 Schema: TypeAlias = dict[str, pl.DataType]
 """Columns and their types."""
 

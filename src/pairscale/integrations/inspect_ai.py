@@ -15,6 +15,7 @@ import polars as pl
 
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError, PairscaleError
+from pairscale.core.tables import Values
 from pairscale.evaluate.comparators import PairwiseOutcome
 from pairscale.evaluate.formats.reading import Answer, of_variant, read_answers
 from pairscale.evaluate.inference.failures import Failures, count_failure, failed_sides, require_failures
@@ -91,7 +92,7 @@ def win_rate_of(scores: Mapping[str, float]) -> WinRate:
     """
     # A mean of epochs is a number of wins, ties and losses with that mean; as many for every sample.
     size = next((n for n in range(1, _MOST_EPOCHS) if all(_is_whole(2 * n * one) for one in scores.values())), 32)
-    rows: list[dict[str, Any]] = []
+    rows: list[Values] = []
     for sample, score in scores.items():
         halves = round(2 * size * score)
         wins, is_odd = divmod(halves, 2)
@@ -187,7 +188,7 @@ def _registered() -> Callable[..., Any]:
             now = Trace(state.output.completion or "", exception=state.output.error)
             task = Task({"input": state.input_text}, id_of(state.sample_id, "the sample"), target.text or None)
             outcome = await _outcome(comparator, task, before, now, way)
-            more: dict[str, Any] = {
+            more: Values = {
                 "outcome": str(outcome.outcome),
                 "winner": outcome.winner,
                 "baseline": before.output,

@@ -13,6 +13,7 @@ from pairscale.core.files import read_table
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, optional, read_setting, require_choice, require_flag, require_mapping
 from pairscale.core.prompts import template_from
+from pairscale.core.tables import Values
 from pairscale.core.traits import Trait, as_trait, trait_description
 from pairscale.judges.base import AnyJudge, Judge
 from pairscale.judges.function import FunctionJudge, takes
@@ -97,9 +98,7 @@ def make_judge(
     return BothOrders(made) if both_orders else made
 
 
-def _embedded(
-    judge: str, trait: Trait | None, prompt: tuple[str, str] | None, settings: dict[str, Any]
-) -> Judge | None:
+def _embedded(judge: str, trait: Trait | None, prompt: tuple[str, str] | None, settings: Values) -> Judge | None:
     """A judge that comes with pairscale; None for the name of something else."""
     kind, _, rest = judge.partition(":")
     make: Callable[..., Judge]
@@ -126,7 +125,7 @@ def _embedded(
         raise InputError(f"judge {judge!r} does not take these settings: {error}") from None
 
 
-def own_settings(judge: str) -> tuple[str, dict[str, Any]]:
+def own_settings(judge: str) -> tuple[str, Values]:
     """A judge's name, and the settings that follow it, as in ``openai:gpt-5.1,reasoning=low``."""
     name, *settings = judge.split(",")
     if not settings or judge.startswith("replay:"):
@@ -187,7 +186,7 @@ def _is_model(judge: object) -> bool:
     return kind not in EMBEDDED and kind in PROVIDERS  # to ask for a provider reads what is installed
 
 
-def want_probability(judge: object, settings: dict[str, Any]) -> None:
+def want_probability(judge: object, settings: Values) -> None:
     """Ask a model for what a probability is made of; refuse people, who give none.
 
     Args:
@@ -237,7 +236,7 @@ def _called(
     function: Callable[..., Any],
     trait: Trait | None,
     prompt: tuple[str, str] | None,
-    settings: dict[str, Any],
+    settings: Values,
 ) -> FunctionJudge:
     name = settings.pop("name", None)
     label = None

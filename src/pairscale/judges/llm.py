@@ -12,6 +12,7 @@ from pairscale.core.failures import failure_of
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, optional, require_choice, require_mapping, require_text
 from pairscale.core.provenance import text_hash
+from pairscale.core.tables import Values
 from pairscale.core.traits import Trait, as_trait
 from pairscale.judges.answers import (
     ANSWERS,
@@ -67,7 +68,7 @@ SETTING_NAMES = frozenset({*_REACHED, *_REQUEST, *_OTHER_NAMES, *_OF_PROVIDERS, 
 """Every name that a setting of a model may be given by."""
 
 
-def _by_our_names(provider: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _by_our_names(provider: str, given: Mapping[str, Any]) -> Values:
     """The settings of a user, also by the R package's names for them.
 
     Raises:
@@ -133,7 +134,7 @@ class Model:
             raise InputError(f"a setting of {provider}:{model} has a wrong value: {error}") from None
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Values:
         """Every setting that may change an answer; never the key."""
         settings = dict(self._request)
         if self._provider_args:
@@ -217,7 +218,7 @@ class Model:
             return
         self._cache.keep(key, reply.raw, reply.status or 200)
 
-    def known_of(self, reply: Reply, request: LLMRequest, *, batch: bool = False) -> dict[str, Any]:
+    def known_of(self, reply: Reply, request: LLMRequest, *, batch: bool = False) -> Values:
         """What a reply says, under the names that a verdict has for it; without keys and texts.
 
         A reply that does not say how many tokens it used counts as the most that it may have cost.
@@ -340,7 +341,7 @@ class LLMJudge(Model):
     @property
     def condition(self) -> Condition:
         """Provider, model, trait, template and every setting that may change an answer; never the key."""
-        settings: dict[str, Any] = {
+        settings: Values = {
             "template": text_hash(self._template)[:16],
             "trait": text_hash(f"{self.trait.name}\n{self.trait.description}")[:16],
             "answer": self._answer,
@@ -374,7 +375,7 @@ class LLMJudge(Model):
         """
         return self.request_cost(self.request(pair))
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Values:
         """Everything that another process needs to be the same judge, as JSON holds it; never the key.
 
         Nor headers that may hold a secret: without them, the other process has to do with its key.

@@ -15,7 +15,7 @@ from pairscale.core.files import TABLE_SUFFIXES, read_rows, read_table
 from pairscale.core.notices import notice
 from pairscale.core.options import FilePath
 from pairscale.core.provenance import fingerprint
-from pairscale.core.tables import PAIRS, listed
+from pairscale.core.tables import PAIRS, Row, listed
 from pairscale.core.traits import trait_description
 from pairscale.evaluate.manifest import MANIFEST
 from pairscale.pairing.reading import read_given_pairs
@@ -52,8 +52,8 @@ class Case:
     response_2: str
     ID1: str | None = None
     ID2: str | None = None
-    columns_1: Mapping[str, Any] = field(default_factory=dict, compare=False, kw_only=True)
-    columns_2: Mapping[str, Any] = field(default_factory=dict, compare=False, kw_only=True)
+    columns_1: Row = field(default_factory=dict, compare=False, kw_only=True)
+    columns_2: Row = field(default_factory=dict, compare=False, kw_only=True)
 
     @property
     def digest(self) -> str:
@@ -116,7 +116,7 @@ def to_rank(source: FilePath) -> str:
     )
 
 
-def _case(row: Mapping[str, Any], number: int, path: Path) -> Case:
+def _case(row: Row, number: int, path: Path) -> Case:
     if missing := [name for name in MANIFEST if name not in row]:
         raise TableError(f"{path}: no {listed(missing)} in row {number}; a manifest has {' '.join(MANIFEST)}")
     case = Case(*(clean_text(row[name]) for name in MANIFEST))
@@ -152,7 +152,7 @@ def _from_pairs(table: pl.DataFrame, criterion: str) -> list[Case]:
     sides = [name[:-1] for name in given.columns if name[-1:] == "1" and f"{name[:-1]}2" in given.columns]
     more = [name for name in sides if f"{name}1" not in PAIRS]
     pairs: list[tuple[str | None, str, str, str, str]] = []
-    columns: dict[str, Mapping[str, Any]] = {}
+    columns: dict[str, Row] = {}
     for row in given.iter_rows(named=True):
         pairs.append((row.get("pair_uid") or row.get("custom_id"), *(row[name] for name in PAIRS)))
         for side in "12":
@@ -201,7 +201,7 @@ def _named(trait: str | None) -> str:
 
 
 def _each_once(
-    pairs: Sequence[tuple[str | None, str, str, str, str]], criterion: str, columns: Mapping[str, Mapping[str, Any]]
+    pairs: Sequence[tuple[str | None, str, str, str, str]], criterion: str, columns: Mapping[str, Row]
 ) -> list[Case]:
     """One case for every two samples, so that no labeller is asked the same question in the other order."""
     cases: dict[frozenset[str], Case] = {}

@@ -6,12 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from pairscale.adaptive.messages import adaptive_status
 from pairscale.checks.people import PEOPLE_COLUMNS, answers_of_people, people_table
+from pairscale.core.tables import Row
 from pairscale.reporting.labels import label_alpha, label_pairs
 from pairscale.store.labels import label_results
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from pairscale.people.cases import Case
     from pairscale.people.queue import Labeller, LabelStore, LiveQuestions
     from pairscale.store.runfile import RunFile
-
-_Row: TypeAlias = Mapping[str, Any]
 
 FAST_LETTERS = 100.0
 """Letters per second beyond which no one reads: three times as fast as a quick reader."""
@@ -116,7 +115,7 @@ class Overview:
     wanted: int
     labellers: Sequence[LabellerView]
     criteria: Sequence[CriterionView]
-    pairs: Sequence[_Row]
+    pairs: Sequence[Row]
     stuck: int
 
     @property
@@ -164,7 +163,7 @@ class RunOverview:
 
     answered: int
     expected: int | None
-    people: Sequence[_Row]
+    people: Sequence[Row]
 
     @property
     def each(self) -> int | None:
@@ -227,15 +226,15 @@ def _odds(share: float) -> float:
     return share / (1 - share)
 
 
-def _grouped(rows: Sequence[_Row], column: str) -> dict[str, list[_Row]]:
-    groups: dict[str, list[_Row]] = defaultdict(list)
+def _grouped(rows: Sequence[Row], column: str) -> dict[str, list[Row]]:
+    groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         groups[row[column]].append(row)
     return groups
 
 
 def _labeller(
-    labeller: Labeller, rows: Sequence[_Row], cases: Mapping[str, Case], fit: _Row, *, is_paused: bool
+    labeller: Labeller, rows: Sequence[Row], cases: Mapping[str, Case], fit: Row, *, is_paused: bool
 ) -> LabellerView:
     from pairscale.checks.effect import sign_test, wilson
 
@@ -265,7 +264,7 @@ def _labeller(
     )
 
 
-def _criterion(name: str, rows: Sequence[_Row], cases: Mapping[str, Case], k: int) -> CriterionView:
+def _criterion(name: str, rows: Sequence[Row], cases: Mapping[str, Case], k: int) -> CriterionView:
     labels = [row for row in rows if row["preferred"] is not None]
     counts = Counter(row["case_id"] for row in labels)
     alpha, interval, units = label_alpha(labels)
@@ -282,7 +281,7 @@ def _criterion(name: str, rows: Sequence[_Row], cases: Mapping[str, Case], k: in
     )
 
 
-def _stuck(rows: Sequence[_Row], cases: Mapping[str, Case], people: int, k: int) -> int:
+def _stuck(rows: Sequence[Row], cases: Mapping[str, Case], people: int, k: int) -> int:
     """Cases that have too few labels, and no labeller left to give the others."""
     seen = Counter(row["case_id"] for row in rows)
     labelled = Counter(row["case_id"] for row in rows if row["preferred"] is not None)

@@ -18,7 +18,7 @@ from sqlalchemy import func, or_, select, update
 from pairscale.core.errors import InputError, StoreError, StoreMismatchError
 from pairscale.core.options import FilePath, optional, require_int, require_number, require_seed
 from pairscale.core.provenance import utc_now
-from pairscale.core.tables import listed
+from pairscale.core.tables import Row, Values, listed
 from pairscale.core.traits import Trait
 from pairscale.judges.base import Verdict
 from pairscale.people.cases import Case, clean_text
@@ -28,7 +28,7 @@ from pairscale.store.runfile import open_run
 from pairscale.store.schema import label_cases, label_questions, labellers, labels
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import Connection, Row
+    from sqlalchemy.engine import Connection
 
     from pairscale.judges.human import QuestionQueue
     from pairscale.store.chain import Change
@@ -277,7 +277,7 @@ class LabelStore:
     def _enter_items(self, cases: Iterable[Case]) -> None:
         """Add the samples that cases are about, as far as the run file does not know them."""
         texts: dict[str, str] = {}
-        more: dict[str, Mapping[str, Any]] = {}
+        more: dict[str, Row] = {}
         for case in cases:
             if case.ID1 is not None and case.ID2 is not None:
                 texts |= {case.ID1: case.response_1, case.ID2: case.response_2}
@@ -376,7 +376,7 @@ class LabelStore:
         right = case.response_1 if swapped else case.response_2
         return LabelQuestion(question_id, left, right, case.criterion, "", case.task_input, case_id, swapped)
 
-    def _keep(self, connection: Connection, row: Row[Any], now: float) -> None:
+    def _keep(self, connection: Connection, row: Any, now: float) -> None:
         """Hold a question longer; one that had lapsed is shown as if for the first time. Not at every reload."""
         if row.held_until - now > self._hold / 2:
             return
@@ -641,7 +641,7 @@ class LiveQuestions(LabelStore):
                 self._queue.changed.notify_all()
             return True
         last = given[-1]
-        known: dict[str, Any] = {
+        known: Values = {
             "model": labeller.name,
             "content": last["comment"],
             "raw_response": {name: last[name] for name in ("labeller", "comment", "decision_ms")} | {"skips": skips},

@@ -22,6 +22,7 @@ from pairscale.adaptive.messages import (
     top_sought,
 )
 from pairscale.core.notices import is_told
+from pairscale.core.tables import Row, Values
 from pairscale.judges.base import no_grading
 from pairscale.people._guard import Guard
 from pairscale.people._pages import STATIC, add_errors, page
@@ -34,7 +35,7 @@ from pairscale.store.runfile import open_run
 from pairscale.store.schema import attempts, comparisons
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pairscale.store.runfile import RunFile
 
@@ -68,7 +69,7 @@ class Moment:
     is_running: bool
     tiles: list[tuple[str, str]]
     charts: list[tuple[str, Any]]
-    top: list[Mapping[str, Any]]
+    top: list[Row]
     problems: list[tuple[str, int]]
     seen_at: str
 
@@ -90,7 +91,7 @@ def create_watch_app(run: str, hosts: Iterable[str] = ()) -> FastAPI:
     app.add_middleware(Guard, hosts=tuple(hosts))
     add_errors(app, "Run", lambda error: f"The run cannot be read now: {error}", again_s=_AGAIN_S)
 
-    def look() -> dict[str, Any]:
+    def look() -> Values:
         began = time.monotonic()
         with open_run(run) as store:
             moment = look_at(store)
@@ -123,7 +124,7 @@ def look_at(store: RunFile, now: datetime | None = None) -> Moment:
         labelled = label_counts(store)
         answered = _answered_since(store, now - _RECENT)
         refits = pl.DataFrame(store.read_log("round_log") if status is not None else [], infer_schema_length=None)
-        items: Sequence[Mapping[str, Any]] = items_so_far(store).to_dicts() if refits.height else ()
+        items: Sequence[Row] = items_so_far(store).to_dicts() if refits.height else ()
         dates = recorded_prices(store)
     per_minute = answered / (_RECENT.total_seconds() / 60)
     spent = conditions["cost"].sum()
@@ -161,13 +162,13 @@ def look_at(store: RunFile, now: datetime | None = None) -> Moment:
     )
 
 
-def _title(status: Mapping[str, Any] | None, conditions: pl.DataFrame) -> str:
+def _title(status: Row | None, conditions: pl.DataFrame) -> str:
     judges = conditions["judge_id"].unique(maintain_order=True).to_list()
     who = judges[0] if len(judges) == 1 else f"{len(judges)} judges" if judges else "no judge yet"
     return f"{status['n_items']:,} texts, ranked by {who}" if status is not None else f"Pairs judged by {who}"
 
 
-def _reliability(last: Mapping[str, Any], preset: str) -> list[tuple[str, str]]:
+def _reliability(last: Row, preset: str) -> list[tuple[str, str]]:
     top = top_sought(last)
     if top is not None:
         shown = f"wrong members expected in the top {top:,}, of at most {last['top_wrong_allowed']:g}"
@@ -181,7 +182,7 @@ def _reliability(last: Mapping[str, Any], preset: str) -> list[tuple[str, str]]:
     return [(number(last["reliability"], 3), target)]
 
 
-def _judge(last: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _judge(last: Row) -> list[tuple[str, str]]:
     """How the judge answers, by the last refit."""
     tiles: list[tuple[str, str]] = []
     if last["first_win_rate"] is not None:
@@ -194,7 +195,7 @@ def _judge(last: Mapping[str, Any]) -> list[tuple[str, str]]:
     return tiles
 
 
-def _pictures(items: Sequence[Mapping[str, Any]], refits: pl.DataFrame) -> list[tuple[str, Any]]:
+def _pictures(items: Sequence[Row], refits: pl.DataFrame) -> list[tuple[str, Any]]:
     charts: list[tuple[str, Any]] = [("Scores so far", svg(score_picture(items)))]
     if refits.height > 1:
         series = {"reliability": refits["reliability"].to_list(), "rank stability": refits["rho_rank"].to_list()}

@@ -11,16 +11,17 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pairscale.core.errors import JudgeError, PairscaleError
 from pairscale.core.notices import notice
 from pairscale.core.options import optional, require_int, require_number
 from pairscale.core.provenance import utc_now
+from pairscale.core.tables import Row
 from pairscale.judges.base import Verdict, judge_member
 from pairscale.providers.client import pause, say_wait
 from pairscale.runtime.asking import MOST_ALIKE, FailureStreak, ask_once
@@ -40,7 +41,7 @@ _ANSWERED_LATELY_S = 60.0
 _REFUSED_AT_MOST_S = 600.0
 """For so long, refusals of a question (429) use up no retries while others are answered."""
 
-Attempt: TypeAlias = tuple[Verdict, Mapping[str, Any]]
+Attempt: TypeAlias = tuple[Verdict, Row]
 """A verdict, and the columns of its attempt."""
 
 
@@ -357,7 +358,7 @@ class Runtime:
 
     # Recording
 
-    async def _record(self, question: Question, values: Mapping[str, Any]) -> None:
+    async def _record(self, question: Question, values: Row) -> None:
         """Write an attempt that settles nothing."""
         entry = self._entry(question, values, None, question.open_rows)
         if isinstance(self._writer, GroupCommitWriter):
@@ -365,7 +366,7 @@ class Runtime:
         else:
             self._writer.put(entry)
 
-    async def _finish(self, question: Question, verdict: Verdict, values: Mapping[str, Any]) -> None:
+    async def _finish(self, question: Question, verdict: Verdict, values: Row) -> None:
         """Write the attempt that settles a question, and hand its outcome over."""
         comparison = comparison_columns(verdict, str(question.first["ID"]), str(question.second["ID"]))
         recorded = Recorded(verdict, values, comparison)
@@ -405,8 +406,8 @@ class Runtime:
     @staticmethod
     def _entry(
         question: Question,
-        values: Mapping[str, Any],
-        comparison: Mapping[str, Any] | None,
+        values: Row,
+        comparison: Row | None,
         rows: LogRows = (),
     ) -> Entry:
         asked = Asked(

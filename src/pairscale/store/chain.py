@@ -34,10 +34,10 @@ from sqlalchemy import Boolean, Float, Integer, LargeBinary, String, Text, inser
 
 from pairscale.core.errors import InputError
 from pairscale.core.provenance import utc_now
-from pairscale.core.tables import listed
+from pairscale.core.tables import Row, Values, listed
 from pairscale.store.database import get_fact, raw_rows, scrub_surrogates, set_fact
 from pairscale.store.marks import COMMANDS
-from pairscale.store.schema import JsonText, Row, Written, chain, logs, metadata, tables, write_json
+from pairscale.store.schema import JsonText, Written, chain, logs, metadata, tables, write_json
 
 if TYPE_CHECKING:
     from sqlalchemy import Column, Table
@@ -255,7 +255,7 @@ class Change:
     def __init__(self, connection: Connection, writer: ChainWriter) -> None:
         self.connection = connection
         self.links: Links = {}
-        self.about: dict[str, Any] = {}
+        self.about: Values = {}
         self._writer = writer
 
     def insert(self, table: Table, rows: Iterable[Row]) -> None:

@@ -32,6 +32,7 @@ from pairscale.core.errors import (
 )
 from pairscale.core.files import TABLE_SUFFIXES
 from pairscale.core.notices import notice
+from pairscale.core.tables import Values
 from pairscale.store.schema import JsonText, Written, labellers, metadata, tables, write_json
 
 if TYPE_CHECKING:
@@ -274,7 +275,7 @@ def open_address(url: str) -> Engine:
     logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns beside the error that it raises
     try:
         parsed = make_url(url)
-        settings: dict[str, Any] = {}
+        settings: Values = {}
         if parsed.drivername == "postgresql+psycopg":
             settings = {name: value for name, value in _CONNECTION.items() if name not in parsed.query}
         return create_engine(parsed, connect_args=settings)

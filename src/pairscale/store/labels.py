@@ -16,9 +16,9 @@ from sqlalchemy import Integer, Select, bindparam, case, func, select
 from pairscale.core.comparisons import Condition
 from pairscale.core.notices import notice
 from pairscale.core.options import FilePath
-from pairscale.core.tables import RESULTS, Schema
+from pairscale.core.tables import RESULTS, Row, Schema, Values
 from pairscale.store.database import make_private
-from pairscale.store.schema import Row, label_cases, label_questions, labellers, labels
+from pairscale.store.schema import label_cases, label_questions, labellers, labels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,7 +112,7 @@ def open_private(where: FilePath | None) -> RunFile:
     return store
 
 
-def links_of_people(run: FilePath, names: Sequence[str]) -> dict[str, Any]:
+def links_of_people(run: FilePath, names: Sequence[str]) -> Values:
     """The secrets of the page on which a run asks people: those in its run file, and new ones for who is new.
 
     Returns:
@@ -186,7 +186,7 @@ def label_results(run: RunFile | FilePath) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={**RESULTS, "received_at": _TEXT})
 
 
-def _result(row: Row) -> dict[str, Any]:
+def _result(row: Row) -> Values:
     """A label as a row of results; what it does not say is null."""
     ids = {"1": row["ID1"], "2": row["ID2"]}
     better = ids.get(row["preferred"])

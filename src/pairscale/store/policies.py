@@ -28,7 +28,7 @@ from pairscale.core.errors import (
     StoreReadOnlyError,
 )
 from pairscale.core.notices import notice, plural
-from pairscale.store.schema import Row
+from pairscale.core.tables import Row
 from pairscale.store.writer import Entry
 
 if TYPE_CHECKING:

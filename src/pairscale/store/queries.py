@@ -8,8 +8,8 @@ import polars as pl
 from sqlalchemy import Select, Text, func, literal_column, null, select, type_coerce
 
 from pairscale.core.comparisons import PANEL
-from pairscale.core.tables import FAILED, RESULTS, Schema
-from pairscale.store.schema import Row, attempts, comparisons, conditions, items, pairs
+from pairscale.core.tables import FAILED, RESULTS, Row, Schema, Values
+from pairscale.store.schema import attempts, comparisons, conditions, items, pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 _BLOCK = 5_000
 
 
-def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], dict[str, Any]]:
+def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], Values]:
     """Standing comparisons; ``better_sample`` is a number still."""
     a = attempts.c
     c = comparisons.c
     p = pairs.c
     k = conditions.c
-    made: dict[str, Any] = {
+    made: Values = {
         "model": func.coalesce(a.model, k.model).label("model"), "better_sample": c.winner_pos.label("better_sample"),
     }  # fmt: skip
     schema = {**RESULTS, "better_sample": pl.Int64(), "received_at": pl.String(), "pair_id": pl.Int64()}
@@ -63,7 +63,7 @@ def with_samples(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.format("SAMPLE_{}", "better_sample").alias("better_sample"))
 
 
-def failed_query(condition_id: str | None) -> tuple[Select[Any], dict[str, Any]]:
+def failed_query(condition_id: str | None) -> tuple[Select[Any], Values]:
     """Attempts that gave no answer."""
     a = attempts.c
     p = pairs.c
@@ -100,7 +100,7 @@ def read_conditions(connection: Connection) -> pl.DataFrame:
         func.sum(a.total_tokens),
         func.max(a.attempted_at),
     ).group_by(a.condition_id)
-    rows: dict[str, dict[str, Any]] = {}
+    rows: dict[str, Values] = {}
     for row in connection.execute(select(conditions).order_by(conditions.c.created_at)).mappings():
         kept = ("condition_id", "judge_id", "model", "trait", "template_id")
         outcomes = dict.fromkeys(("win", "tie", "flip", "abstention", "error"), 0)
@@ -112,7 +112,7 @@ def read_conditions(connection: Connection) -> pl.DataFrame:
         rows[condition_id].update(attempts=n, cost=cost, total_tokens=tokens, last_at=last)
     whole = pl.Int64()
     text = pl.String()
-    schema: dict[str, Any] = dict.fromkeys(("condition_id", "judge_id", "model", "trait", "template_id"), text)
+    schema: Values = dict.fromkeys(("condition_id", "judge_id", "model", "trait", "template_id"), text)
     schema |= dict.fromkeys(("win", "tie", "flip", "abstention", "error", "attempts"), whole)
     schema |= {"cost": pl.Float64(), "total_tokens": whole, "last_at": text}
     return pl.DataFrame(list(rows.values()), schema=schema)

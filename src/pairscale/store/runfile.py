@@ -28,7 +28,7 @@ from pairscale.core.errors import (
 )
 from pairscale.core.options import FilePath, checked, optional, require_run
 from pairscale.core.provenance import utc_now
-from pairscale.core.tables import listed
+from pairscale.core.tables import Row, Values, listed
 from pairscale.store import database, queries
 from pairscale.store.audit import damage_behind
 from pairscale.store.chain import command_row_for, heads_of
@@ -36,7 +36,6 @@ from pairscale.store.database import DatabaseLock, WriterLock, copy_rows, get_fa
 from pairscale.store.labels import LABELS, labels_query
 from pairscale.store.schema import (
     SCHEMA_VERSION,
-    Row,
     attempts,
     blobs,
     comparisons,
@@ -278,7 +277,7 @@ class RunFile:
             known = dict(change.connection.execute(select(items.c.item_id, items.c.text_hash)).all())
             changed: list[str] = []
 
-            def new() -> Iterator[dict[str, Any]]:
+            def new() -> Iterator[Values]:
                 for sample in samples:
                     row = item_row(sample)
                     name = row["item_id"]
@@ -305,7 +304,7 @@ class RunFile:
             known = {name: (number, first, second) for name, number, first, second in change.connection.execute(query)}
             following = database.following(change.connection, pairs.c.pair_id)
 
-            def new() -> Iterator[dict[str, Any]]:
+            def new() -> Iterator[Values]:
                 nonlocal following
                 for row in rows:
                     name = row["custom_id"]
@@ -425,7 +424,7 @@ class RunFile:
             pl.DataFrame(rows, infer_schema_length=None, strict=False) if rows else pl.DataFrame(schema=["ID", "text"])
         )
 
-    def read_log(self, name: str, *, last: int | None = None) -> list[dict[str, Any]]:
+    def read_log(self, name: str, *, last: int | None = None) -> list[Values]:
         """The rows of a named log, in order; all, or only the last ones."""
         query = select(type_coerce(logs.c.data, Text)).where(logs.c.log == name).order_by(logs.c.row.desc()).limit(last)
         with self.transaction() as connection:

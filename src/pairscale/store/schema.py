@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 from sqlalchemy import (
     DDL,
@@ -30,9 +30,7 @@ from sqlalchemy import (
 )
 
 from pairscale.core.provenance import utc_now
-
-Row: TypeAlias = Mapping[str, Any]
-"""A row of a table or of a log: values by the names of columns."""
+from pairscale.core.tables import Values
 
 SCHEMA_VERSION = 5
 """The one version that is read and written."""
@@ -148,7 +146,7 @@ _FROM_VERDICT = (
 _from_verdict = attrgetter(*_FROM_VERDICT)
 
 
-def attempt_columns(verdict: Any, number: int, asked_at: str, latency_s: float | None = None) -> dict[str, Any]:
+def attempt_columns(verdict: Any, number: int, asked_at: str, latency_s: float | None = None) -> Values:
     """The columns of an attempt.
 
     Args:
@@ -186,7 +184,7 @@ comparisons = Table(
 """The standing outcome of a pair under a condition, and the attempt that gave it."""
 
 
-def comparison_columns(verdict: Any, first: str, second: str) -> dict[str, Any]:
+def comparison_columns(verdict: Any, first: str, second: str) -> Values:
     """The columns of an outcome that is recorded now.
 
     Args:

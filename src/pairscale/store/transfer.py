@@ -28,13 +28,13 @@ from pairscale.core.options import FilePath, checked
 from pairscale.core.provenance import utc_now
 from pairscale.core.results import ORDER_KNOWN, ResultColumns
 from pairscale.core.samples import read_samples
-from pairscale.core.tables import PAIRS_CHOSEN, RESULTS, Table, listed
+from pairscale.core.tables import PAIRS_CHOSEN, RESULTS, Row, Table, Values, listed
 from pairscale.store.chain import HASHED, UNHASHED_FACTS, digest_of_heads, heads_of
 from pairscale.store.database import make_private
 from pairscale.store.labels import new_token
 from pairscale.store.reading import read_criteria
 from pairscale.store.runfile import RunFile, open_run
-from pairscale.store.schema import JsonText, Row, Written, blobs, items, labellers, metadata
+from pairscale.store.schema import JsonText, Written, blobs, items, labellers, metadata
 from pairscale.store.writer import Asked, Entry, item_row
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ def _hash_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _lines(connection: Connection) -> Iterator[dict[str, Any]]:
+def _lines(connection: Connection) -> Iterator[Values]:
     for table in HASHED:
         columns = [type_coerce(c, Text).label(c.name) if _is_text(c) else c for c in _exported(table)]
         query = select(*columns).order_by(*table.primary_key)
@@ -307,7 +307,7 @@ def _is_text(column: Column[Any]) -> bool:
     return isinstance(column.type, JsonText) and column.table is not metadata
 
 
-def _read_head(path: Path, table: Path) -> dict[str, Any]:
+def _read_head(path: Path, table: Path) -> Values:
     """What the file says of itself, when it and the table beside it are as they were exported.
 
     Raises:
@@ -321,7 +321,7 @@ def _read_head(path: Path, table: Path) -> dict[str, Any]:
             last = line
     if last != f'{{"sha256":"{digest.hexdigest()}"}}\n'.encode() or f'"version":{_VERSION},'.encode() not in head:
         raise FileFormatError(f"{path} is not a file of logs as an export wrote it; export the run again")
-    said: dict[str, Any] = json.loads(head)
+    said: Values = json.loads(head)
     if said["table"] != _hash_of(table):
         raise FileFormatError(
             f"{table} is not as it was exported. To import the table as it is now, without logs and labels, remove "
@@ -367,7 +367,7 @@ def _restore(store: RunFile, path: Path, head: Row, samples: Iterable[Row]) -> i
     return store.counts()["comparisons"]
 
 
-def _rows(path: Path, table: StoredTable) -> Iterator[dict[str, Any]]:
+def _rows(path: Path, table: StoredTable) -> Iterator[Values]:
     """The rows of a table, as they are stored; labellers get new links."""
     begins = f'{{"{table.name}":'
     texts = [column.name for column in _exported(table) if _is_text(column)]

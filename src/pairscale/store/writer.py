@@ -17,9 +17,10 @@ from sqlalchemy import delete, func, select
 
 from pairscale.core.errors import InputError, StoreError, StoreMismatchError
 from pairscale.core.provenance import text_hash
+from pairscale.core.tables import Row, Values
 from pairscale.store.chain import ChainWriter, Change, Links, canonical, insert_rows
 from pairscale.store.database import following, has_null, scrub_surrogates
-from pairscale.store.schema import Row, Written, attempts, blobs, comparisons, items, logs, pairs, write_json
+from pairscale.store.schema import Written, attempts, blobs, comparisons, items, logs, pairs, write_json
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -157,8 +158,8 @@ def _storable(entry: Entry) -> Entry:
     return replace(entry, asked=replace(asked, attempts=[_storable_row(values) for values in asked.attempts]))
 
 
-def _storable_row(values: Row) -> dict[str, Any]:
-    kept: dict[str, Any] = {}
+def _storable_row(values: Row) -> Values:
+    kept: Values = {}
     for name, value in values.items():
         try:
             text = write_json(value)
@@ -207,7 +208,7 @@ class _Group:
         self._connection = connection
         self._new_names: dict[str, _Named] = {}
         self._replaced: dict[str, list[int]] = {}
-        self._rows: dict[str, list[dict[str, Any]]] = {table.name: [] for table in _WRITTEN}
+        self._rows: dict[str, list[Values]] = {table.name: [] for table in _WRITTEN}
 
     def add(self, entry: Entry) -> None:
         self._rows["items"] += map(dict, entry.samples)
@@ -287,7 +288,7 @@ def _columns(scores: pl.DataFrame | Sequence[Row]) -> dict[str, list[Any]]:
     return {name: [row.get(name) for row in scores] for name in names}
 
 
-def item_row(sample: Row) -> dict[str, Any]:
+def item_row(sample: Row) -> Values:
     """A sample as a row of the table ``items``."""
     more = {key: value for key, value in sample.items() if key not in {"ID", "text"}}
     text = sample["text"]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiohttp import web
 
+from pairscale.providers.base import Fields, JsonObject
 from pairscale.testing._formats import RefusedError
 
 if TYPE_CHECKING:
@@ -39,10 +40,10 @@ class _SimulatedBatch:
 
     id: str
     provider: str
-    body: Mapping[str, Any]
+    body: JsonObject
     model: str
     source: str | None
-    requests: list[tuple[str, Mapping[str, Any]]]
+    requests: list[tuple[str, JsonObject]]
     created: float = field(default_factory=time.time)
     state: str = "validating"
     looks: int = 0
@@ -175,7 +176,7 @@ class Batches:
             raise RefusedError(404, f"no such file: {name}")
         return self._files[name]
 
-    def _file_document(self, name: str) -> dict[str, Any]:
+    def _file_document(self, name: str) -> Fields:
         """A file as its provider describes it."""
         size = len(self._file(name))
         if name.startswith("files/"):
@@ -205,7 +206,7 @@ class Batches:
         document = _document(batch, call.server)
         return web.json_response({"job": document} if call.provider == "together" else document)
 
-    def _requests(self, body: Mapping[str, Any]) -> tuple[str | None, list[tuple[str, Any]]]:
+    def _requests(self, body: JsonObject) -> tuple[str | None, list[tuple[str, Any]]]:
         """The file with the requests, if there is one, and the requests by their names."""
         if "requests" in body:
             return None, [(row["custom_id"], row["params"]) for row in body["requests"]]
@@ -279,7 +280,7 @@ class Batches:
             self._write(batch)
 
     def _result(
-        self, batch: _SimulatedBatch, server: ProviderSimulator, name: str, body: Mapping[str, Any], number: int
+        self, batch: _SimulatedBatch, server: ProviderSimulator, name: str, body: JsonObject, number: int
     ) -> _Result:
         # By its place, not by its name: another name is made up at each submission.
         draw = random.Random(f"{server.behaviour.seed}|{batch.id}|{number}")  # noqa: S311 - a simulation, not a secret
@@ -344,7 +345,7 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
-def _document(batch: _SimulatedBatch, server: ProviderSimulator) -> dict[str, Any]:
+def _document(batch: _SimulatedBatch, server: ProviderSimulator) -> Fields:
     """A batch as its provider describes it."""
     dialect = _DIALECTS[batch.provider]
     document = dialect.document(batch, dialect.states.get(batch.state, batch.state))
@@ -353,7 +354,7 @@ def _document(batch: _SimulatedBatch, server: ProviderSimulator) -> dict[str, An
     return document
 
 
-def _openai(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
+def _openai(batch: _SimulatedBatch, state: str) -> Fields:
     done = batch.count("succeeded")
     return {
         "id": batch.id,
@@ -372,7 +373,7 @@ def _openai(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
     }
 
 
-def _together(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
+def _together(batch: _SimulatedBatch, state: str) -> Fields:
     return _openai(batch, state.upper()) | {
         "created_at": _time(batch.created),
         "job_deadline": _time(batch.created + _DAY_S),
@@ -380,7 +381,7 @@ def _together(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
     }
 
 
-def _anthropic(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
+def _anthropic(batch: _SimulatedBatch, state: str) -> Fields:
     counts = {fate.replace("ll", "l"): batch.count(fate) for fate in ("succeeded", "errored", "cancelled", "expired")}
     return {
         "id": batch.id,
@@ -393,9 +394,9 @@ def _anthropic(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
     }
 
 
-def _gemini(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
+def _gemini(batch: _SimulatedBatch, state: str) -> Fields:
     done = batch.count("succeeded")
-    about: dict[str, Any] = {
+    about: Fields = {
         "name": batch.id,
         "displayName": batch.body["batch"].get("displayName", ""),
         "state": f"BATCH_STATE_{state.upper()}",
@@ -406,11 +407,11 @@ def _gemini(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
             "failedRequestCount": str(len(batch.results) - done),
         },
     }
-    document: dict[str, Any] = {"name": batch.id, "metadata": about, "done": batch.has_ended}
+    document: Fields = {"name": batch.id, "metadata": about, "done": batch.has_ended}
     if state == "failed":
         document["error"] = {"code": 3, "message": batch.message}
     elif batch.has_ended:
-        output: dict[str, Any] = {"responsesFile": batch.output}
+        output: Fields = {"responsesFile": batch.output}
         if batch.output is None:
             rows = [{**_gemini_reply(result), "metadata": {"key": result.custom_id}} for result in batch.results]
             output = {"inlinedResponses": {"inlinedResponses": rows}}
@@ -419,23 +420,23 @@ def _gemini(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
     return document
 
 
-def _gemini_reply(result: _Result) -> dict[str, Any]:
+def _gemini_reply(result: _Result) -> Fields:
     return {"response" if result.fate == "succeeded" else "error": result.document}
 
 
-def _gemini_line(result: _Result) -> dict[str, Any]:
+def _gemini_line(result: _Result) -> Fields:
     return {"key": result.custom_id, **_gemini_reply(result)}
 
 
-def _anthropic_line(result: _Result) -> dict[str, Any]:
-    inner: dict[str, Any] = {"type": result.fate.replace("ll", "l")}
+def _anthropic_line(result: _Result) -> Fields:
+    inner: Fields = {"type": result.fate.replace("ll", "l")}
     if result.fate in {"succeeded", "errored"}:
         inner["message" if result.fate == "succeeded" else "error"] = result.document
     return {"custom_id": result.custom_id, "result": inner}
 
 
-def _openai_line(result: _Result) -> dict[str, Any]:
-    line: dict[str, Any] = {"id": result.custom_id, "custom_id": result.custom_id, "response": None, "error": None}
+def _openai_line(result: _Result) -> Fields:
+    line: Fields = {"id": result.custom_id, "custom_id": result.custom_id, "response": None, "error": None}
     if result.fate in {"expired", "cancelled"}:
         message = f"This request could not be executed before the batch {result.fate}."
         line["error"] = {"code": f"batch_{result.fate}", "message": message}
@@ -453,8 +454,8 @@ class _Dialect(NamedTuple):
     kind: str
     prefix: str
     states: Mapping[str, str]
-    document: Callable[[_SimulatedBatch, str], dict[str, Any]]
-    line: Callable[[_Result], dict[str, Any]]
+    document: Callable[[_SimulatedBatch, str], Fields]
+    line: Callable[[_Result], Fields]
 
 
 _ENDED = dict.fromkeys(_ENDS, "ended")

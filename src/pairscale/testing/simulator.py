@@ -16,6 +16,7 @@ from typing import Any, Self
 from aiohttp import web
 
 from pairscale.core.errors import InputError
+from pairscale.providers.base import Fields, JsonObject
 from pairscale.testing._batches import Batches
 from pairscale.testing._formats import RefusedError, read_request, reply_body
 from pairscale.testing._judging import Behaviour, answer
@@ -249,7 +250,7 @@ class ProviderSimulator:
             text = text[: len(text) // 2]
         return web.Response(text=text, content_type="application/json", headers=self.headers)
 
-    def _document(self, request: web.Request, kind: str, body: Any, number: int) -> dict[str, Any]:
+    def _document(self, request: web.Request, kind: str, body: Any, number: int) -> Fields:
         """The answer to a question, or the models that Ollama has loaded."""
         if request.path == "/api/ps":
             return {"models": [{"name": name, "model": name} for name in self.loaded]}
@@ -261,7 +262,7 @@ class ProviderSimulator:
         except (KeyError, TypeError, IndexError, AttributeError) as error:
             raise RefusedError(400, f"the body of the request lacks something: {error}") from None
 
-    def _reply(self, kind: str, model: str, body: Mapping[str, Any], number: int) -> dict[str, Any]:
+    def _reply(self, kind: str, model: str, body: JsonObject, number: int) -> Fields:
         """The answer to a question.
 
         Raises:

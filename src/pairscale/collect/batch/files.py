@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pairscale.collect.batch.registry import EVENTS, RegistryEntry, event, new_key, pairs_named
 from pairscale.core.errors import InputError
@@ -15,6 +15,7 @@ from pairscale.core.failures import failure_of
 from pairscale.core.files import open_private
 from pairscale.core.notices import notice, plural
 from pairscale.core.provenance import utc_now
+from pairscale.core.tables import Row, Values
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.judges.batched import BatchJudge, calls_of, verdict_of, with_batch_cost
 from pairscale.judges.orders import BothOrders, merge_verdicts, swapped
@@ -57,7 +58,7 @@ def write_parts(
     questions: Iterable[tuple[int, JudgePair]],
     folder: Path,
     sizes: Iterator[int],
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Values]:
     """Write requests into as few files as the provider's limits and ``sizes`` allow; what the registry says of each.
 
     Args:
@@ -116,7 +117,7 @@ class _Part:
         self._n_requests = n_requests
         return True
 
-    def closed(self) -> dict[str, Any]:
+    def closed(self) -> Values:
         """What the registry says of the file, which is whole and on the disk."""
         n_bytes = self.file.tell()
         self.file.flush()
@@ -270,7 +271,7 @@ class _Intake:
         if len(self._waiting) >= _CHUNK:
             self._write()
 
-    def _write(self, *more: Mapping[str, Any]) -> None:
+    def _write(self, *more: Row) -> None:
         """The answers, and that they are in, in one transaction."""
         answers = self._waiting
         self._waiting = []

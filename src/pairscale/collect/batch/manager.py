@@ -34,6 +34,7 @@ from pairscale.core.errors import InputError, JudgeError, StoreBusyError, StoreG
 from pairscale.core.notices import notice
 from pairscale.core.options import FilePath, checked, optional, require_int, require_number
 from pairscale.core.provenance import utc_now
+from pairscale.core.tables import Values
 from pairscale.judges.base import JudgePair
 from pairscale.judges.batched import BatchJudge, calls_of, restored
 from pairscale.providers.batch_http import BatchHTTP
@@ -551,7 +552,7 @@ class BatchManager:
                     note(store, entry, "dropped", state="dropped", message=message)
 
 
-def _seen(job: BatchJob) -> dict[str, Any]:
+def _seen(job: BatchJob) -> Values:
     """What is remembered of a batch each time that it is looked at."""
     return {name: getattr(job, name) for name in ("state", "succeeded", "failed", "expires_at", "message")}
 

@@ -9,7 +9,7 @@ run file, in the same transaction) and *collected*. A batch that failed to be cr
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from sqlalchemy import select
 
 from pairscale.collect._plan import ANSWERED
 from pairscale.core.provenance import utc_now
-from pairscale.core.tables import FAILED, Schema, result_columns
+from pairscale.core.tables import FAILED, Row, Schema, Values, result_columns
 from pairscale.providers.batches import Draft
 from pairscale.store.schema import pairs
 
@@ -114,7 +114,7 @@ class RegistryEntry:
         """Where its results go when they are wanted as a table."""
         return Path(self.output_path).with_suffix(".csv")
 
-    def happened(self, event: str, values: Mapping[str, Any]) -> None:
+    def happened(self, event: str, values: Row) -> None:
         """Take in one event."""
         if event == "recorded":
             self.recorded.update(values["pairs"])
@@ -132,7 +132,7 @@ def new_key() -> str:
     return f"ps{secrets.token_hex(10)}"
 
 
-def event(kind: str, key: str, **values: Any) -> dict[str, Any]:
+def event(kind: str, key: str, **values: Any) -> Values:
     """One event, as it is written down."""
     return {"event": kind, "key": key, "at": utc_now(), **values}
 
@@ -167,7 +167,7 @@ def entries(store: RunFile, keys: Collection[str] | None = None, folder: Path | 
     return chosen
 
 
-def judges_of(store: RunFile) -> dict[str, dict[str, Any]]:
+def judges_of(store: RunFile) -> dict[str, Values]:
     """By condition, what another process needs to be the same judge."""
     return {row["condition_id"]: row["judge"] for row in store.read_log(JUDGES)}
 
