@@ -19,6 +19,7 @@ from pairscale.core.errors import InputError, StoreError, StoreMismatchError
 from pairscale.core.options import FilePath, optional, require_int, require_number, require_seed
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import Row, Values, listed
+from pairscale.core.timelimit import Clock
 from pairscale.core.traits import Trait
 from pairscale.judges.base import Verdict
 from pairscale.people.cases import Case, clean_text
@@ -173,7 +174,7 @@ class LabelStore:
         owner_token: str | None = None,
         write: bool = True,
         hold: float = HOLD_SECONDS,
-        clock: Callable[[], float] = time.time,
+        clock: Clock = time.time,
     ) -> None:
         labels_per_case = optional(require_int, labels_per_case, "labels_per_case", least=1)
         seed = require_seed(seed)

@@ -51,6 +51,7 @@ from pairscale.providers.wire import (
     sampling,
     send,
     text,
+    tokens_of,
     without,
 )
 
@@ -216,16 +217,16 @@ _ENDS: dict[Any, StopReason] = {
 
 def _usage(usage: Any) -> Usage:
     """Anthropic counts apart what it read from a cache and what it wrote to one."""
-    prompt = number(usage, "input_tokens")
-    completion = number(usage, "output_tokens")
-    cached = number(usage, "cache_read_input_tokens")
-    written = number(usage, "cache_creation_input_tokens")
-    total = None
-    if prompt is not None:
-        prompt += (cached or 0) + (written or 0)
-        if completion is not None:
-            total = prompt + completion
-    return Usage(prompt, completion, total, cached, number(usage, "output_tokens_details", "thinking_tokens"), written)
+    counted = tokens_of(
+        usage,
+        "input_tokens output_tokens total_tokens cache_read_input_tokens output_tokens_details.thinking_tokens "
+        "cache_creation_input_tokens",
+    )
+    if counted.prompt is None:
+        return counted
+    prompt = counted.prompt + (counted.cached or 0) + (counted.written or 0)
+    total = None if counted.completion is None else prompt + counted.completion
+    return replace(counted, prompt=prompt, total=total)
 
 
 _SLACK = 600.0  # seconds that two clocks may differ

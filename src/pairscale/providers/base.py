@@ -23,6 +23,9 @@ Fields: TypeAlias = dict[str, Any]
 Headers: TypeAlias = Mapping[str, str]
 """Headers of HTTP."""
 
+Logprobs: TypeAlias = "tuple[TokenLogprob, ...] | None"
+"""The tokens of an answer, where they were asked for and given."""
+
 StopReason = Literal["stop", "length", "refusal", "content_filter", "error", "other"]
 """Why a reply ended: complete, cut off, declined by the model, stopped by a filter, or something else."""
 
@@ -164,7 +167,7 @@ class Reply:
     model: str | None = None
     object_type: str | None = None
     usage: Usage = field(default_factory=Usage)
-    logprobs: tuple[TokenLogprob, ...] | None = None
+    logprobs: Logprobs = None
     refusal: str | None = None
     service_tier: str | None = None
     problem: ProviderProblem | None = None

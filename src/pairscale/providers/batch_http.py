@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from pairscale.core.files import open_private
 from pairscale.providers.base import Headers
 from pairscale.providers.client import LLMClient, ProviderError, joined, read_at_most, retrying
+from pairscale.providers.limits import Sleep
 
 if TYPE_CHECKING:
     import aiohttp
@@ -43,7 +44,7 @@ class BatchHTTP:
         self,
         client: LLMClient,
         *,
-        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+        sleep: Sleep = asyncio.sleep,
         retries: int = 4,
         timeout: float = 1800.0,
     ) -> None:

@@ -30,7 +30,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import require_number
 from pairscale.providers.base import Headers, ReplyError
 from pairscale.providers.keys import ApiKey, Key, Redactor, find_key, may_be_key
-from pairscale.providers.limits import Breaker, RateLimiter, retry_after
+from pairscale.providers.limits import Breaker, RateLimiter, Sleep, retry_after
 
 if TYPE_CHECKING:
     import aiohttp
@@ -347,7 +347,7 @@ async def retrying(
     ask: Callable[[], Awaitable[T]],
     retries: int,
     jitter: random.Random | None = None,
-    sleep: Callable[[float], Awaitable[Any]] | None = None,
+    sleep: Sleep | None = None,
 ) -> T:
     """Ask a provider, and again after a transient failure, at most ``retries`` times.
 

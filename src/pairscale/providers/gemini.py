@@ -18,6 +18,7 @@ from pairscale.providers.base import (
     HTTPCall,
     JsonObject,
     LLMRequest,
+    Logprobs,
     Provider,
     Reply,
     StopReason,
@@ -215,7 +216,7 @@ def _usage(usage: Any) -> Usage:
     return replace(counted, completion=(counted.completion or 0) + counted.reasoning)
 
 
-def _logprobs(result: Any) -> tuple[TokenLogprob, ...] | None:
+def _logprobs(result: Any) -> Logprobs:
     chosen = field(result, "chosenCandidates")
     if chosen is None:
         return None

@@ -12,12 +12,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from pairscale.core.notices import notice
 from pairscale.core.options import optional, require_number
-from pairscale.core.timelimit import waiting_for_turn
+from pairscale.core.timelimit import Clock, waiting_for_turn
 from pairscale.providers.base import Headers
+
+Sleep: TypeAlias = Callable[[float], Awaitable[Any]]
+"""Waits that many seconds."""
+Now: TypeAlias = Callable[[], datetime]
+"""Tells the time of day."""
 
 _MINUTE = 60.0
 _LONGEST = 300.0
@@ -48,12 +53,12 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _seconds_until(moment: datetime, now: Callable[[], datetime]) -> float:
+def _seconds_until(moment: datetime, now: Now) -> float:
     """How long it is until a moment, which is of UTC unless it says otherwise."""
     return (moment.replace(tzinfo=moment.tzinfo or UTC) - now()).total_seconds()
 
 
-def retry_after(headers: Headers, now: Callable[[], datetime] = _now) -> float | None:
+def retry_after(headers: Headers, now: Now = _now) -> float | None:
     """The seconds that a reply asks to wait: ``retry-after-ms``, or ``Retry-After`` in seconds or as a date."""
     for name, factor in (("retry-after-ms", 1e-3), ("Retry-After", 1.0)):
         text = headers.get(name)
@@ -140,9 +145,9 @@ class RateLimiter:
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
         *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        now: Callable[[], datetime] = _now,
+        clock: Clock = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+        now: Now = _now,
     ) -> None:
         self._most_requests = optional(require_number, requests_per_minute, "requests_per_minute", above=0)
         self._most_tokens = optional(require_number, tokens_per_minute, "tokens_per_minute", above=0)
@@ -419,7 +424,7 @@ _RATE_HEADERS = (
 _PARTS = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 
 
-def duration(text: str, now: Callable[[], datetime] = _now) -> float:
+def duration(text: str, now: Now = _now) -> float:
     """``1m30s``, ``250ms``, ``12`` or a moment in ISO 8601, in seconds from now; NaN when it is none of these."""
     if parts := _PARTS.findall(text):
         return sum(float(number) * {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}[unit] for number, unit in parts)
@@ -454,8 +459,8 @@ class Breaker:
         *,
         failures: int = 10,
         wait: float = 5.0,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Clock = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._name = name
         self._failures = failures

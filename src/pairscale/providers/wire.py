@@ -17,6 +17,7 @@ from pairscale.providers.base import (
     HTTPCall,
     JsonObject,
     LLMRequest,
+    Logprobs,
     ProviderProblem,
     Reply,
     ReplyError,
@@ -334,7 +335,7 @@ def split_thoughts(content: str, unopened: bool = False) -> tuple[str | None, st
     return thoughts.strip() or None, answer.strip()
 
 
-def token_logprobs(rows: Any) -> tuple[TokenLogprob, ...] | None:
+def token_logprobs(rows: Any) -> Logprobs:
     """Tokens as OpenAI, and Ollama after it, give them: ``token``, ``logprob`` and ``top_logprobs``."""
     if not isinstance(rows, list):
         return None
@@ -493,7 +494,7 @@ def _content(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _chat_logprobs(logprobs: Any) -> tuple[TokenLogprob, ...] | None:
+def _chat_logprobs(logprobs: Any) -> Logprobs:
     """Log-probabilities of a chat completion, in OpenAI's shape or in the older one of lists, which Together gives."""
     tokens = field(logprobs, "tokens")
     values = field(logprobs, "token_logprobs")

@@ -11,7 +11,6 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +21,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import optional, require_int, require_number
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import Row
+from pairscale.core.timelimit import Clock
 from pairscale.judges.base import Verdict, judge_member
 from pairscale.providers.client import pause, say_wait
 from pairscale.runtime.asking import MOST_ALIKE, FailureStreak, ask_once
@@ -102,7 +102,7 @@ class Runtime:
         budget: Budget | None = None,
         progress: Progress | None = None,
         deadline: float | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
     ) -> None:
         self.asked, self.cached, self.saved = 0, 0, 0.0
         self.stopped: str | None = None

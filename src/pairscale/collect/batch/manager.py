@@ -10,7 +10,7 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import repeat
 from pathlib import Path
@@ -35,11 +35,13 @@ from pairscale.core.notices import notice
 from pairscale.core.options import FilePath, checked, optional, require_int, require_number
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import Values
+from pairscale.core.timelimit import Clock
 from pairscale.judges.base import JudgePair
 from pairscale.judges.batched import BatchJudge, calls_of, restored
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import ENDED, BatchJob, batch_format
 from pairscale.providers.client import ProviderError
+from pairscale.providers.limits import Sleep
 from pairscale.runtime import Budget, record_prices, recorded_prices, require_prices
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.schema import write_json
@@ -79,8 +81,8 @@ class BatchManager:
         *,
         folder: FilePath | None = None,
         api_key: str | None = None,
-        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
-        clock: Callable[[], float] = time.time,
+        sleep: Sleep = asyncio.sleep,
+        clock: Clock = time.time,
         retries: int = 4,
         keep_jsonl: bool | None = None,
     ) -> None:
