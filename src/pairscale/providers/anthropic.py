@@ -254,10 +254,6 @@ class AnthropicBatches(BatchFormat):
         """One request."""
         return {"custom_id": custom_id, "params": call.body}
 
-    def endpoint(self, call: HTTPCall) -> str:
-        """Where the requests go."""
-        return call.path
-
     async def create(self, http: BatchHTTP, draft: Draft) -> BatchJob:
         """Create the batch, with its requests read from the file while they are sent."""
         head = b'{"requests":['

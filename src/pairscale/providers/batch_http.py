@@ -55,11 +55,6 @@ class BatchHTTP:
         self._opened: list[IO[bytes]] = []
 
     @property
-    def base_url(self) -> str:
-        """Where the provider is."""
-        return self._client.base_url
-
-    @property
     def provider(self) -> Provider:
         """Whose wire format is spoken."""
         return self._client.provider
@@ -172,15 +167,16 @@ class BatchHTTP:
             for file in self._opened:
                 file.close()
             self._opened.clear()
-        raise ProviderError(code, f"{self.provider.name} at {self.base_url}: {words}", failure="transient")
+        raise ProviderError(code, f"{self._client.where}: {words}", failure="transient")
 
     async def _request(self, method: str, path: str, payload: Any, headers: Headers, *, is_signed: bool = False) -> Any:
         """A request, to be opened by ``async with``; the key goes to the provider's own address alone."""
         import aiohttp
 
-        url = path if "://" in path else joined(self.base_url, path)
+        base = self._client.base_url
+        url = path if "://" in path else joined(base, path)
         own: dict[str, str] = {}
-        if urlsplit(url)[:2] == urlsplit(self.base_url)[:2] and not is_signed:
+        if urlsplit(url)[:2] == urlsplit(base)[:2] and not is_signed:
             own = await self._client.headers()
             del own["Content-Type"]
         return self._client.request(

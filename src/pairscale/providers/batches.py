@@ -98,7 +98,7 @@ def seconds_of(moment: Any) -> float | None:
     Raises:
         ValueError: it is no moment.
     """
-    if moment is None or moment == "":
+    if moment in (None, ""):
         return None
     seconds = datetime.fromisoformat(moment).timestamp() if isinstance(moment, str) else float(moment)
     if not math.isfinite(seconds):
@@ -225,7 +225,7 @@ class BatchFormat:
 
     def endpoint(self, call: HTTPCall) -> str:
         """Where the requests of a batch go."""
-        raise NotImplementedError
+        return call.path
 
     async def upload(self, http: BatchHTTP, draft: Draft) -> str | None:  # noqa: ARG002
         """Upload the file of requests, and return its name there; None when requests go with the creation."""

@@ -194,7 +194,7 @@ class LLMClient:
         """
         hopeless = self._breaker.failed(reason, tried, heard=heard)
         if hopeless is not None:
-            words = f"{self._where()} {hopeless}"
+            words = f"{self.where} {hopeless}"
             raise ProviderError("http_error", words, failure="judge", may_cost=may_cost) from None
 
     @staticmethod
@@ -218,10 +218,10 @@ class LLMClient:
             if self.provider.name == "ollama" and isinstance(error, aiohttp.ClientConnectorError):
                 message = "the server is not running, or not there; start it with `ollama serve`"
                 if not self._breaker.has_answered:  # nobody starts it while the run waits
-                    raise ProviderError("http_error", f"{self._where()}: {message}", failure="judge") from None
+                    raise ProviderError("http_error", f"{self.where}: {message}", failure="judge") from None
             may_cost = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError)
             self._is_down(message, tried, may_cost=may_cost)
-            words = f"{self._where()}: {message}"
+            words = f"{self.where}: {message}"
             raise ProviderError("http_error", words, failure="transient", may_cost=may_cost) from None
 
     async def _answer(self, call: HTTPCall, data: bytes, headers: Headers) -> tuple[int, Any, bytes]:
@@ -282,7 +282,9 @@ class LLMClient:
             raw=self.redactor.value(body),
         )
 
-    def _where(self) -> str:
+    @property
+    def where(self) -> str:
+        """The provider and its address."""
         return f"{self.provider.name} at {self.base_url}"
 
     async def headers(self, call: HTTPCall | None = None) -> dict[str, str]:

@@ -59,7 +59,6 @@ from pairscale.providers.wire import (
 )
 
 _BUDGETS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24_576, "enabled": -1}
-_DYNAMIC = -1
 
 
 @dataclass(frozen=True)
@@ -187,7 +186,7 @@ def _budget(request: LLMRequest, able: Capabilities) -> int | None:
         return None if effort is None else _BUDGETS.get(effort, _BUDGETS["high"])
     least, most = able.budget or (1, 1_000_000)
     is_off = budget == 0 and "none" in able.levels
-    if effort is not None or not (budget == _DYNAMIC or is_off or least <= budget <= most):
+    if effort is not None or not (budget == -1 or is_off or least <= budget <= most):
         raise InputError(
             f"thinking_budget of {request.model} is from {least} to {most}, or -1 for its own choice, and goes without "
             "reasoning, which says the same thing"
