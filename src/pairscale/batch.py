@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import polars as pl
+
 from pairscale.collect.batch.manager import BatchManager
-from pairscale.collect.batch.registry import registry_table
+from pairscale.collect.batch.registry import RegistryEntry
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import write_table
@@ -26,14 +28,18 @@ from pairscale.providers.batches import ENDED
 from pairscale.runtime import run_sync
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from pairscale.core.tables import Table
+    from pairscale.core.tables import Schema, Table
     from pairscale.core.traits import Trait
 
 __all__ = ["BatchAnswers", "cancel", "collect", "resume", "status", "submit"]
 
 T = TypeVar("T")
+_TEXT = pl.String()
+REGISTRY: Schema = {
+    "segment_index": pl.Int64(), "provider": _TEXT, "model": _TEXT, "batch_id": _TEXT, "batch_input_path": _TEXT,
+    "batch_output_path": _TEXT, "csv_path": _TEXT, "pairs_path": _TEXT, "done": pl.Boolean(), "results": _TEXT,
+}  # fmt: skip
+"""The manual's columns of the registry."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -57,6 +63,18 @@ class BatchAnswers(ReprMixin, table="results", columns=ANSWER_COLUMNS):
     def __str__(self) -> str:
         pairs = f"{self.results.height:,} pairs answered, {self.rest.height:,} without an answer"
         return f"{pairs}, {self.batches.height:,} batches"
+
+
+def registry_table(chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
+    """The registry in the manual's columns."""
+    rows = [
+        (
+            entry.segment, entry.provider, entry.model, entry.batch_id, entry.input_path, entry.output_path,
+            str(entry.csv_path), None, not entry.open, None,
+        )
+        for entry in chosen
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=REGISTRY, orient="row")
 
 
 @checked

@@ -11,7 +11,7 @@ from pairscale.core.errors import TableError
 from pairscale.core.notices import notice
 from pairscale.core.tables import FAILED, RESULTS, Row, Table, Values, listed, result_columns
 from pairscale.judges.base import Judge
-from pairscale.pairing.table import as_pairs
+from pairscale.pairing.table import as_pairs, told_of_both
 from pairscale.runtime import Question
 from pairscale.store.runfile import PairProgress, RunFile
 from pairscale.store.transfer import asked_of
@@ -41,7 +41,7 @@ def named_pairs(pairs: Table) -> pl.DataFrame:
 
 def make_plan(store: RunFile, frame: pl.DataFrame, condition: Condition) -> Plan:
     """Enter named pairs, samples and condition into the run file, and find out what is missing."""
-    columns = [name[:-1] for name in frame.columns if name[-1:] == "1" and f"{name[:-1]}2" in frame.columns]
+    columns = told_of_both(frame)
     store.add_items(_items(frame, columns))
     sides = {f"{name}{side}" for name in columns for side in "12"}
     more = [name for name in frame.columns if name not in sides and name != "custom_id"]

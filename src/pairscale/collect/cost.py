@@ -27,7 +27,7 @@ from pairscale.core.options import (
     require_seed,
 )
 from pairscale.core.provenance import Provenance
-from pairscale.core.tables import Row, Values
+from pairscale.core.tables import Schema, Values
 from pairscale.core.traits import Trait
 from pairscale.judges.base import AnyJudge, Judge, JudgePair, judge_member
 from pairscale.judges.build import judge_with
@@ -63,7 +63,7 @@ _REAL_COLUMNS = (
     "budget_completion_tokens_total expected_cost_total budget_cost_total budget_quantile cost_per_million_input "
     "cost_per_million_output batch_discount"
 )
-_SUMMARY: Mapping[str, pl.DataType] = {
+_SUMMARY: Schema = {
     **dict.fromkeys(_TEXT_COLUMNS.split(), pl.String()),
     **dict.fromkeys(_COUNT_COLUMNS.split(), pl.Int64()),
     **dict.fromkeys(_REAL_COLUMNS.split(), pl.Float64()),
@@ -103,16 +103,6 @@ class CostEstimate(ReprMixin, table="summary", columns=None):
     failed_pairs: pl.DataFrame
     notes: tuple[str, ...]
     provenance: Provenance
-
-    @property
-    def expected_cost(self) -> float | None:
-        """What all pairs cost, in US dollars; None when prices are not known."""
-        return self.summary["expected_cost_total"][0]  # type: ignore[no-any-return]
-
-    @property
-    def budget_cost(self) -> float | None:
-        """What they stay below, with the probability ``budget_quantile``."""
-        return self.summary["budget_cost_total"][0]  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         row = self.summary.row(0, named=True)
@@ -296,13 +286,17 @@ def estimate_cost(
     rates = Rates.of(judge, batch=batch, discount=discount)
     sizes = prompt_bytes(judge, frame)
     condition = judge.condition
-    row: Values = {"mode": "batch" if batch else "live", "n_total": frame.height}
-    row |= {"backend": condition.backend, "model": condition.model}
+    row: Values = {
+        "mode": "batch" if batch else "live",
+        "n_total": frame.height,
+        "backend": condition.backend,
+        "model": condition.model,
+    }
     provenance = Provenance("cost", {"n_test": pilot} | row, seed, {"condition": condition.condition_id})
     if offline:
         each = assumed_output(judge)
         figures = _rough(sizes, each)
-        summary = _table(row | {"method": "offline"} | totals(figures, rates))
+        summary = pl.DataFrame([row | {"method": "offline"} | totals(figures, rates)], _SUMMARY)
         note = (
             f"rough: nothing was asked; it assumes {_BYTES_PER_TOKEN:g} bytes per token and {each:,.0f} tokens per "
             "answer, and the budget a third more input and twice the output"
@@ -323,13 +317,9 @@ def estimate_cost(
     figures = _calibrated(names, sizes, rates, asked, done, usage, quantile)
     row |= {"method": "pilot", "test_strategy": strategy, "budget_quantile": quantile}
     return CostEstimate(
-        _table(row | totals(figures, rates)), figures.calibration, test_pairs, done.results,
+        pl.DataFrame([row | totals(figures, rates)], _SUMMARY), figures.calibration, test_pairs, done.results,
         frame.filter(figures.left), done.failed_pairs, (*_pilot_notes(done, figures), *rates.notes), provenance,
     )  # fmt: skip
-
-
-def _table(row: Row) -> pl.DataFrame:
-    return pl.DataFrame([{name: row.get(name) for name in _SUMMARY}], schema=_SUMMARY)
 
 
 def _pilot_notes(done: SubmitResult, figures: Figures) -> list[str]:
@@ -441,9 +431,8 @@ def _calibrated(
     before = usage.filter(pl.col("custom_id").is_in(names.filter(is_known).implode()))
     used: Values = {"n_test": asked.height, "n_known": is_known.sum()}
     for when, attempts in (("pilot", mine), ("known", before)):
-        used[f"{when}_cost"] = attempts["cost"].sum()
-        used[f"{when}_prompt_tokens"] = attempts["prompt_tokens"].sum()
-        used[f"{when}_completion_tokens"] = attempts["completion_tokens"].sum()
+        for name in ("cost", "prompt_tokens", "completion_tokens"):
+            used[f"{when}_{name}"] = attempts[name].sum()
     if rates.price is None and not usage["cost"].count():
         used |= {"pilot_cost": None, "known_cost": None}
     calibration = asdict(fit) | {
@@ -471,8 +460,7 @@ def _rough(sizes: Ints, output_tokens: float) -> Figures:
     fit = InputFit(0.0, 1 / _BYTES_PER_TOKEN, None, None, 0, 0.0, 0.0)
     tokens = fit.slope * float(sizes.sum())
     answers = sizes.size * output_tokens
-    calibration = asdict(fit) | {"output_n": 0, "output_mean": output_tokens}
-    calibration |= {"output_sd": None, "output_max": None}
+    calibration = asdict(fit) | {"output_n": 0, "output_mean": output_tokens, "output_sd": None, "output_max": None}
     left = pl.repeat(True, sizes.size, eager=True)
     prompt = Spread(tokens, tokens / _DENSE_TEXT)
     return Figures(dict.fromkeys(_USED.split(), 0), calibration, left, prompt, Spread(answers, 2 * answers))

@@ -221,8 +221,8 @@ async def submit_into(
 
 
 def _result(plan: Plan, store: RunFile, runtime: Runtime, options: RunOptions, raw: bool) -> SubmitResult:
-    settings = {"run": store.name, "concurrency": options.concurrency, "retries": options.retries}
-    settings["retry_wait"] = options.retry_wait
+    settings = {"run": store.name}
+    settings |= {name: getattr(options, name) for name in ("concurrency", "retries", "retry_wait")}
     provenance = Provenance("submit_pairs", settings, inputs={"condition": plan.condition_id})
     tables = plan.outcome(store, raw=raw)
     return SubmitResult(*tables, plan.condition_id, runtime.asked, provenance, runtime.cached, runtime.saved)

@@ -55,21 +55,17 @@ def _deal(pairs: pl.DataFrame, of: int, runs: dict[int, Path]) -> list[_Shard]:
     job = digest.hexdigest()[:32]
     shards = [_Shard(n, of, job, named.gather_every(of, offset=n - 1), run) for n, run in runs.items()]
     for shard in shards:
-        if shard.run.is_file():
-            _require_same_job(shard)
+        if not shard.run.is_file():
+            continue
+        with open_run(shard.run) as store:
+            mark = store.get_meta(SHARD)
+            is_new = mark is None and store.is_empty()
+        if mark != shard.mark and not is_new:
+            raise StoreMismatchError(
+                f"{shard.run} is not that of shard {shard.number}/{shard.of} of these pairs; give this job a folder, "
+                "or this shard a run file, of its own"
+            )
     return shards
-
-
-def _require_same_job(shard: _Shard) -> None:
-    """Refuse a run file of something else."""
-    with open_run(shard.run) as store:
-        mark = store.get_meta(SHARD)
-        is_new = mark is None and store.is_empty()
-    if mark != shard.mark and not is_new:
-        raise StoreMismatchError(
-            f"{shard.run} is not that of shard {shard.number}/{shard.of} of these pairs; give this job a folder, or "
-            "this shard a run file, of its own"
-        )
 
 
 def judge_shard(

@@ -117,11 +117,11 @@ def judge(
         judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price,
         answer=answer,
     )  # fmt: skip
-    settings: dict[str, Any] = {
-        "concurrency": concurrency, "retries": retries, "timeout": timeout, "max_cost": max_cost,
-    }  # fmt: skip
     require_jobs(n_jobs)
-    settings |= {"run": run, "progress": progress}
+    settings: dict[str, Any] = {
+        "concurrency": concurrency, "retries": retries, "timeout": timeout, "max_cost": max_cost, "run": run,
+        "progress": progress,
+    }  # fmt: skip
     if shards is None and n_jobs is not None:
         raise InputError("`n_jobs=` runs shards at once: say how many there are with `shards=`")
     if shard is None and shards is None:

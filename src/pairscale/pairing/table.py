@@ -46,6 +46,11 @@ def as_pairs(pairs: Table) -> pl.DataFrame:
     return frame.select(*PAIRS, *(name for name in frame.columns if name not in PAIRS))
 
 
+def told_of_both(pairs: pl.DataFrame) -> list[str]:
+    """What a table tells of both samples of a pair: ``text`` where it has ``text1`` and ``text2``."""
+    return [name[:-1] for name in pairs.columns if name[-1:] == "1" and f"{name[:-1]}2" in pairs.columns]
+
+
 def require_two(pairs: pl.DataFrame) -> None:
     """Refuse pairs of a sample with itself.
 

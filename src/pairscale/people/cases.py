@@ -146,11 +146,10 @@ def _checked(cases: Iterable[Case], path: FilePath) -> list[Case]:
 
 
 def _from_pairs(table: pl.DataFrame, criterion: str) -> list[Case]:
-    from pairscale.pairing.table import as_pairs
+    from pairscale.pairing.table import as_pairs, told_of_both
 
     given = as_pairs(table)
-    sides = [name[:-1] for name in given.columns if name[-1:] == "1" and f"{name[:-1]}2" in given.columns]
-    more = [name for name in sides if f"{name}1" not in PAIRS]
+    more = [name for name in told_of_both(given) if f"{name}1" not in PAIRS]
     pairs: list[tuple[str | None, str, str, str, str]] = []
     columns: dict[str, Row] = {}
     for row in given.iter_rows(named=True):

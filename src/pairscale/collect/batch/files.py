@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pairscale.collect.batch.registry import EVENTS, RegistryEntry, event, new_key, pairs_named
+from pairscale.collect.batch.registry import EVENTS, RegistryEntry, event, pairs_named
 from pairscale.core.errors import InputError
 from pairscale.core.failures import failure_of
 from pairscale.core.files import open_private
@@ -92,7 +93,7 @@ class _Part:
     """One file of requests that is being written; it counts only once the registry names it."""
 
     def __init__(self, folder: Path, form: BatchFormat, endpoint: str, size: int) -> None:
-        self.key = new_key()
+        self.key = f"ps{secrets.token_hex(10)}"  # letters and digits, which every provider takes
         self.path = folder / f"{self.key}.jsonl"
         self.file = open_private(self.path)
         self._form = form
@@ -149,8 +150,8 @@ def pairs_from(store: RunFile, numbers: Sequence[int]) -> dict[int, JudgePair]:
 # Results
 
 
-def read_lines(path: Path, form: BatchFormat) -> Iterator[tuple[int, Line | str]]:
-    """The lines of a file of results by their numbers; a text says why one cannot be read."""
+def read_lines(path: Path, form: BatchFormat) -> Iterator[Line | str]:
+    """The lines of a file of results; a text says why one cannot be read."""
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):
             if not raw.strip():
@@ -159,14 +160,14 @@ def read_lines(path: Path, form: BatchFormat) -> Iterator[tuple[int, Line | str]
                 document = json.loads(raw)
                 if not isinstance(document, Mapping):
                     raise ValueError("it is no JSON object")
-                yield number, form.read(document)
+                yield form.read(document)
             except (ValueError, OverflowError, RecursionError) as error:
-                yield number, f"line {number}: {error}"
+                yield f"line {number}: {error}"
 
 
 def count_results(path: Path, form: BatchFormat, entry: RegistryEntry) -> tuple[int, int]:
     """How many requests of a batch a file of results holds, and how many results of other requests."""
-    names = {line.custom_id for _, line in read_lines(path, form) if isinstance(line, Line)}
+    names = {line.custom_id for line in read_lines(path, form) if isinstance(line, Line)}
     own = names & requests_of(entry).keys()
     return len(own), len(names) - len(own)
 
@@ -177,7 +178,7 @@ def ingest_results(store: RunFile, form: BatchFormat, judge: BatchJudge, entry: 
     intake = _Intake(store, judge, entry)
     unreadable: list[str] = []
     if path.is_file():
-        for _, line in read_lines(path, form):
+        for line in read_lines(path, form):
             if isinstance(line, Line):
                 intake.add(line)
             else:

@@ -21,6 +21,7 @@ from pairscale.collect.batch.files import count_results, even_sizes, ingest_resu
 from pairscale.collect.batch.registry import (
     EVENTS,
     JUDGES,
+    Keys,
     RegistryEntry,
     entries,
     event,
@@ -51,8 +52,8 @@ if TYPE_CHECKING:
 
     from pairscale.core.tables import Table
 
-Keys: TypeAlias = "Collection[str] | None"
-"""The batches that are meant, by our own names; None for all."""
+Numbered: TypeAlias = tuple[int, JudgePair]
+"""A pair with its number in the run file."""
 
 _LONGEST_WAIT = 60.0
 _DOWNLOADS = 3
@@ -237,8 +238,8 @@ class BatchManager:
         }
 
     def _affordable(
-        self, store: RunFile, judge: BatchJudge, questions: list[tuple[int, JudgePair]], max_cost: float
-    ) -> list[tuple[int, JudgePair]]:
+        self, store: RunFile, judge: BatchJudge, questions: list[Numbered], max_cost: float
+    ) -> list[Numbered]:
         """The questions, in their order, that cannot make the run cost more than it may; a notice names the rest."""
         spent = store.spent()
         reserved = sum(entry.max_cost or 0.0 for entry in self._entries(store) if entry.open)
@@ -262,7 +263,7 @@ class BatchManager:
         store: RunFile,
         judge: BatchJudge,
         condition_id: str,
-        questions: Collection[tuple[int, JudgePair]],
+        questions: Collection[Numbered],
         sizes: Iterator[int],
         about: Mapping[str, Any],
     ) -> list[str]:

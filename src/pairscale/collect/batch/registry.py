@@ -8,12 +8,11 @@ run file, in the same transaction) and *collected*. A batch that failed to be cr
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 from sqlalchemy import select
@@ -26,6 +25,9 @@ from pairscale.store.schema import pairs
 
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
+
+Keys: TypeAlias = "Collection[str] | None"
+"""The batches that are meant, by our own names; None for all."""
 
 EVENTS = "batches"
 JUDGES = "batch_judges"
@@ -127,11 +129,6 @@ class RegistryEntry:
                 setattr(self, name, values[name])
 
 
-def new_key() -> str:
-    """A name that no other batch has: letters and digits that every provider takes."""
-    return f"ps{secrets.token_hex(10)}"
-
-
 def event(kind: str, key: str, **values: Any) -> Values:
     """One event, as it is written down."""
     return {"event": kind, "key": key, "at": utc_now(), **values}
@@ -143,12 +140,12 @@ def note(store: RunFile, entry: RegistryEntry, kind: str, **values: Any) -> None
     entry.happened(kind, values)
 
 
-def entries(store: RunFile, keys: Collection[str] | None = None, folder: Path | None = None) -> list[RegistryEntry]:
+def entries(store: RunFile, keys: Keys = None, folder: Path | None = None) -> list[RegistryEntry]:
     """Every batch of a run file, in the order in which they were prepared.
 
     Args:
         store: the run file.
-        keys: only these.
+        keys: which of them.
         folder: where the files are whose own folder is not on this machine.
     """
     batches: dict[str, RegistryEntry] = {}
@@ -180,30 +177,12 @@ def pairs_named(store: RunFile) -> dict[int, tuple[str, str, str]]:
 
 
 _TEXT = pl.String()
-REGISTRY: Schema = {
-    "segment_index": pl.Int64(), "provider": _TEXT, "model": _TEXT, "batch_id": _TEXT, "batch_input_path": _TEXT,
-    "batch_output_path": _TEXT, "csv_path": _TEXT, "pairs_path": _TEXT, "done": pl.Boolean(), "results": _TEXT,
-}  # fmt: skip
-"""The manual's columns of the registry."""
-
 STATUS: Schema = {
     "key": _TEXT, "provider": _TEXT, "model": _TEXT, "batch_id": _TEXT, "state": _TEXT, "pairs": pl.Int64(),
     "requests": pl.Int64(), "succeeded": pl.Int64(), "failed": pl.Int64(), "recorded": pl.Int64(), "created_at": _TEXT,
     "age_s": pl.Float64(), "left_s": pl.Float64(), "collected_at": _TEXT, "condition_id": _TEXT, "message": _TEXT,
 }  # fmt: skip
 """The columns of the table of batches."""
-
-
-def registry_table(chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
-    """The registry in the manual's columns."""
-    rows = [
-        (
-            entry.segment, entry.provider, entry.model, entry.batch_id, entry.input_path, entry.output_path,
-            str(entry.csv_path), None, not entry.open, None,
-        )
-        for entry in chosen
-    ]  # fmt: skip
-    return pl.DataFrame(rows, schema=REGISTRY, orient="row")
 
 
 def status_table(chosen: Sequence[RegistryEntry], now: float) -> pl.DataFrame:
