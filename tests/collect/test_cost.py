@@ -185,7 +185,7 @@ def test_the_service_tier_is_paid_live_but_not_in_batches():
     judge = type("Tiered", (), {"price": price, "condition": condition})()
     batch = Rates.of(judge, batch=True)
     unknown = type("Odd", (), {"price": Price(1.0, 2.0, tiers={}), "condition": condition})()
-    assert "service tier is not known" in Rates.of(unknown, batch=False).notes[0]
+    assert "service tier is not known" in Rates.of(unknown, batch=False).note
     used = {f"{when}_{what}_tokens": 0 for when in ("pilot", "known") for what in ("prompt", "completion")}
     used |= {"pilot_cost": 0.0, "known_cost": 0.0, "n_test": 1}
     figures = Figures(used, {}, pl.Series([True]), Spread(1e6, 1e6), Spread(1e6, 1e6))

@@ -13,7 +13,7 @@ from pairscale.core.tables import FAILED, RESULTS, Row, Table, Values, listed, r
 from pairscale.judges.base import Judge
 from pairscale.pairing.table import as_pairs, told_of_both
 from pairscale.runtime import Question
-from pairscale.store.runfile import PairProgress, RunFile
+from pairscale.store.runfile import RunFile
 from pairscale.store.transfer import asked_of
 from pairscale.store.writer import Entry
 
@@ -61,14 +61,14 @@ class Plan:
         self._condition = condition
         self._frame = frame
         self._columns = columns
-        self._known: PairProgress = store.progress(self.condition_id)
+        self._known = store.progress(self.condition_id)
 
-    def missing(self) -> int:
-        """How many pairs have no answer yet."""
-        return sum(number not in self._known.answered for number in self._frame["pair_id"])
+    def n_answered(self) -> int:
+        """How many pairs have an answer already."""
+        return sum(number in self._known.answered for number in self._frame["pair_id"])
 
     def questions(
-        self, judge: Judge, repeats: Mapping[int, int] | None = None, besides: Collection[int] = ()
+        self, judge: Judge, repeats: Mapping[int, int] = {}, besides: Collection[int] = ()
     ) -> Iterator[Question]:
         """The pairs without an answer, made one by one: those never asked first, then those asked without success.
 
@@ -93,7 +93,7 @@ class Plan:
                     pair_id=number,
                     attempt=asked + 1,
                     replaces=number in known.failed,
-                    occurrence=(repeats or {}).get(number, 1),
+                    occurrence=repeats.get(number, 1),
                 )
 
     def _item(self, row: Row, side: str) -> Values:

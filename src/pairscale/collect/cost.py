@@ -302,7 +302,10 @@ def estimate_cost(
             "answer, and the budget a third more input and twice the output"
         )
         none = frame.clear()
-        return CostEstimate(summary, figures.calibration, none, None, frame, none, (note, *rates.notes), provenance)
+        notes = [note, rates.note]
+        return CostEstimate(
+            summary, figures.calibration, none, None, frame, none, tuple(filter(None, notes)), provenance
+        )
     say_unnamed(judge, run or save_path)
     rows, weights = choose_pilot(sizes, pilot, strategy, seed)
     test_pairs = frame[rows]
@@ -316,23 +319,19 @@ def estimate_cost(
     asked = pl.DataFrame({"custom_id": names.gather(rows), "bytes": sizes[rows], "weight": weights})
     figures = _calibrated(names, sizes, rates, asked, done, usage, quantile)
     row |= {"method": "pilot", "test_strategy": strategy, "budget_quantile": quantile}
-    return CostEstimate(
-        pl.DataFrame([row | totals(figures, rates)], _SUMMARY), figures.calibration, test_pairs, done.results,
-        frame.filter(figures.left), done.failed_pairs, (*_pilot_notes(done, figures), *rates.notes), provenance,
-    )  # fmt: skip
-
-
-def _pilot_notes(done: SubmitResult, figures: Figures) -> list[str]:
     failed = done.failed_pairs.height
-    asked = done.results.height + failed
     notes = []
     if failed:
         notes.append(
-            f"{failed} of the {asked} pairs of the pilot have no answer and will be asked, and paid for, again"
+            f"{failed} of the {len(rows)} pairs of the pilot have no answer and will be asked, and paid for, again"
         )
-    if figures.left.any() and asked < _SMALL_PILOT:
-        notes.append(f"a pilot of {asked} says little of rare long answers; take {_SMALL_PILOT} or more")
-    return notes
+    if figures.left.any() and len(rows) < _SMALL_PILOT:
+        notes.append(f"a pilot of {len(rows)} says little of rare long answers; take {_SMALL_PILOT} or more")
+    notes.append(rates.note)
+    return CostEstimate(
+        pl.DataFrame([row | totals(figures, rates)], _SUMMARY), figures.calibration, test_pairs, done.results,
+        frame.filter(figures.left), done.failed_pairs, tuple(filter(None, notes)), provenance,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,30 +342,30 @@ class Rates:
         price: of a million; None if unknown.
         batch: whether the remaining pairs go through a batch.
         tier: the service tier that they are asked at.
-        notes: what to know about them.
+        note: what to know about them.
     """
 
     price: Price | None
     batch: bool = False
     tier: str | None = None
-    notes: tuple[str, ...] = ()
+    note: str = ""
 
     @classmethod
     def of(cls, judge: Judge, *, batch: bool, discount: float | None = None) -> Rates:
         """The judge's price, for live answers or for those of a batch."""
         price = judge_member(judge, "price")
         if not isinstance(price, Price):
-            return cls(None, batch, notes=(f"no price of {judge.condition.judge_id} is known; these are tokens alone",))
+            return cls(None, batch, note=f"no price of {judge.condition.judge_id} is known; these are tokens alone")
         price = msgspec.structs.replace(price, long=None)  # which is for single prompts
         tier = None if batch else judge.condition.settings.get("service_tier")
         if cost_of(Usage(0, 0), price, tier=tier) is None:
-            return cls(None, notes=("the price of this service tier is not known; these are tokens alone",))
+            return cls(None, note="the price of this service tier is not known; these are tokens alone")
         if discount is not None:
             price = msgspec.structs.replace(price, batch=discount)
-        notes: tuple[str, ...] = ()
+        note = ""
         if batch and price.batch is None:
-            notes = ("no batch price is known, so batches count at the live price; batch_discount= says otherwise",)
-        return cls(price, batch, tier, notes)
+            note = "no batch price is known, so batches count at the live price; batch_discount= says otherwise"
+        return cls(price, batch, tier, note)
 
     def cost(self, prompt: float, completion: float) -> float:
         """What further tokens cost, none of them from the provider's cache."""
@@ -418,8 +417,13 @@ def _calibrated(
     """From what the pilot used to what the others will."""
     mine = usage.join(asked, on="custom_id", how="semi", maintain_order="left")
     last = mine.drop_nulls(["prompt_tokens", "completion_tokens"]).unique("custom_id", keep="last")
+    if last.height == 0 and done.results.height == 0:
+        failed = done.failed_pairs.row(0, named=True)
+        reason = f"{failed['error_code']}: {failed['error_message']}"
+        raise InputError(f"none of the {done.failed_pairs.height} pairs of the pilot was answered; the first: {reason}")
     if last.height == 0:
-        _complain(done)
+        judge = done.results["judge_id"][0]
+        raise InputError(f"the judge {judge} does not say how many tokens it uses; an estimate offline needs none")
     pilot = asked.join(last, on="custom_id", maintain_order="left")
     weights = pilot["weight"].to_numpy()
     fit = fit_input(pilot["bytes"].to_numpy(), pilot["prompt_tokens"].to_numpy().astype(float), weights)
@@ -443,16 +447,6 @@ def _calibrated(
     }
     prompt = fit.total(sizes[left.to_numpy()], quantile)
     return Figures(used, calibration, left, prompt, likely_sum(output, weights - 1, int(left.sum()), quantile))
-
-
-def _complain(done: SubmitResult) -> None:
-    """Refuse a pilot without an answer, or of a judge that does not count tokens."""
-    if done.results.height == 0:
-        failed = done.failed_pairs.row(0, named=True)
-        reason = f"{failed['error_code']}: {failed['error_message']}"
-        raise InputError(f"none of the {done.failed_pairs.height} pairs of the pilot was answered; the first: {reason}")
-    judge = done.results["judge_id"][0]
-    raise InputError(f"the judge {judge} does not say how many tokens it uses; an estimate offline needs none")
 
 
 def _rough(sizes: Ints, output_tokens: float) -> Figures:

@@ -202,8 +202,7 @@ async def submit_into(
         budget = Budget.of(store, options.max_cost)
         also = None if saved is None else partial(_append, saved, plan, store)
         show = require_progress(progress) != "none" or status_every is not None
-        done = plan.total - plan.missing()
-        with Progress(plan.total, done, show=show, every=status_every, prices=budget.prices) as bar:
+        with Progress(plan.total, plan.n_answered(), show=show, every=status_every, prices=budget.prices) as bar:
             source = PairSource(plan, judge, store)
             async with GroupCommitWriter(store, also=also) as writer:
                 runtime = Runtime(source, writer, options, budget=budget, progress=bar)
@@ -232,7 +231,7 @@ class PairSource:
     """Given pairs as a source of questions."""
 
     def __init__(self, plan: Plan, judge: Judge, store: RunFile) -> None:
-        repeats = store.repeats() if judge_member(judge, "uses_cache") else None
+        repeats = store.repeats() if judge_member(judge, "uses_cache") else {}
         self._questions = plan.questions(judge, repeats)
 
     def next(self) -> Question | None:

@@ -29,21 +29,16 @@ class _Shard(NamedTuple):
     Attributes:
         number: which one, from 1.
         of: how many there are.
-        job: what tells the pairs of this job from those of another one.
+        mark: what its run file says of it: its number, of how many, and of which job.
         pairs: its pairs.
         run: its run file.
     """
 
     number: int
     of: int
-    job: str
+    mark: Values
     pairs: pl.DataFrame
     run: Path
-
-    @property
-    def mark(self) -> Values:
-        """What the run file says of it."""
-        return {"number": self.number, "of": self.of, "job": self.job}
 
 
 def _deal(pairs: pl.DataFrame, of: int, runs: dict[int, Path]) -> list[_Shard]:
@@ -53,7 +48,10 @@ def _deal(pairs: pl.DataFrame, of: int, runs: dict[int, Path]) -> list[_Shard]:
     digest = hashlib.sha256(named.select("custom_id", "ID1", "ID2").write_csv().encode())
     digest.update(texts.unique("ID", maintain_order=True).write_csv().encode())
     job = digest.hexdigest()[:32]
-    shards = [_Shard(n, of, job, named.gather_every(of, offset=n - 1), run) for n, run in runs.items()]
+    shards = []
+    for n, run in runs.items():
+        mark = {"number": n, "of": of, "job": job}
+        shards.append(_Shard(n, of, mark, named.gather_every(of, offset=n - 1), run))
     for shard in shards:
         if not shard.run.is_file():
             continue

@@ -33,7 +33,7 @@ _CHUNK = 1_000
 
 def custom_id(key: str, pair_id: int, *, turned: bool = False) -> str:
     """A request's name: the batch's key and the pair's number, which mean nothing outside the run file."""
-    return f"{key}-{pair_id}r" if turned else f"{key}-{pair_id}"
+    return f"{key}-{pair_id}{'r' * turned}"
 
 
 def requests_of(entry: RegistryEntry) -> dict[str, tuple[int, bool]]:
@@ -165,13 +165,6 @@ def read_lines(path: Path, form: BatchFormat) -> Iterator[Line | str]:
                 yield f"line {number}: {error}"
 
 
-def count_results(path: Path, form: BatchFormat, entry: RegistryEntry) -> tuple[int, int]:
-    """How many requests of a batch a file of results holds, and how many results of other requests."""
-    names = {line.custom_id for line in read_lines(path, form) if isinstance(line, Line)}
-    own = names & requests_of(entry).keys()
-    return len(own), len(names) - len(own)
-
-
 def ingest_results(store: RunFile, form: BatchFormat, judge: BatchJudge, entry: RegistryEntry) -> None:
     """Enter the results of a batch that has ended into the run file, and say of the rest why there is none."""
     path = Path(entry.output_path)
@@ -184,8 +177,8 @@ def ingest_results(store: RunFile, form: BatchFormat, judge: BatchJudge, entry: 
             else:
                 unreadable.append(line)
     if unreadable:
-        count = plural(len(unreadable), "line")
-        notice(f"{path}: {count} of the results cannot be read: {'; '.join(unreadable[:3])}")
+        lines = plural(len(unreadable), "line")
+        notice(f"{path}: {lines} of the results cannot be read: {'; '.join(unreadable[:3])}")
     intake.finish()
 
 

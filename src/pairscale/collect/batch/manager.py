@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from pairscale.collect._plan import Plan, make_plan, named_pairs
-from pairscale.collect.batch.files import count_results, even_sizes, ingest_results, pairs_from, write_parts
+from pairscale.collect.batch.files import even_sizes, ingest_results, pairs_from, read_lines, requests_of, write_parts
 from pairscale.collect.batch.registry import (
     EVENTS,
     JUDGES,
@@ -40,7 +40,7 @@ from pairscale.core.timelimit import Clock
 from pairscale.judges.base import JudgePair
 from pairscale.judges.batched import BatchJudge, calls_of, restored
 from pairscale.providers.batch_http import BatchHTTP
-from pairscale.providers.batches import ENDED, BatchJob, batch_format
+from pairscale.providers.batches import ENDED, BatchJob, Line, batch_format
 from pairscale.providers.client import ProviderError
 from pairscale.providers.limits import Sleep
 from pairscale.runtime import Budget, record_prices, recorded_prices, require_prices
@@ -429,7 +429,8 @@ class BatchManager:
         """
         path = Path(entry.output_path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        own = others = 0
+        own = 0
+        has_others = False
         for turn in range(_DOWNLOADS):
             if turn:
                 path.unlink()
@@ -438,13 +439,19 @@ class BatchManager:
                 return False
             if not path.is_file():
                 return True
-            own, others = count_results(path, batch_format(entry.provider), entry)
-            if own >= _promised(entry):
+            lines = read_lines(path, batch_format(entry.provider))
+            names = {line.custom_id for line in lines if isinstance(line, Line)}
+            own = len(names & requests_of(entry).keys())
+            has_others = len(names) > own
+            promised = entry.n_requests
+            if entry.state not in ("done", "partly"):  # it was not worked off, so only what was answered is there
+                promised = min(entry.succeeded or 0, promised)
+            if own >= promised:
                 return True
         if own:
             return True
         path.unlink()
-        if entry.is_guess and others:
+        if entry.is_guess and has_others:
             notice(f"batch {entry.batch_id} is not {entry.key}, as was assumed; searching further")
             with self._writing() as store:
                 note(store, entry, "foreign", batch_id=entry.batch_id)
@@ -563,10 +570,3 @@ def _seen(job: BatchJob) -> Values:
 def _number(store: RunFile, entry: RegistryEntry, job: BatchJob, *, is_guess: bool) -> None:
     """Write down the provider's id of a batch, before all else."""
     note(store, entry, "created", batch_id=job.id, created_at=utc_now(), is_guess=is_guess, **_seen(job))
-
-
-def _promised(entry: RegistryEntry) -> int:
-    """Requests whose results there must be: all of a batch that was worked off, else those that were answered."""
-    if entry.state in ("done", "partly"):
-        return entry.n_requests
-    return min(entry.succeeded or 0, entry.n_requests)

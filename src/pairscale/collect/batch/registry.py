@@ -199,11 +199,8 @@ def status_table(chosen: Sequence[RegistryEntry], now: float) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=STATUS)
 
 
-REST: Schema = {
-    "key": _TEXT, "batch_id": _TEXT, "state": _TEXT, "custom_id": _TEXT, "ID1": _TEXT, "ID2": _TEXT,
-    "error_code": _TEXT, "error_message": _TEXT, "condition_id": _TEXT,
-}  # fmt: skip
-"""The columns of the table of the rest."""
+REST = ("key", "batch_id", "state", "custom_id", "ID1", "ID2", "error_code", "error_message", "condition_id")
+"""The columns of the table of the rest, all of them text."""
 
 
 _PAIR = ["pair_id", "condition_id"]
@@ -217,8 +214,7 @@ def _asked_in(chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
         for number in entry.pair_ids
     ]
     schema = {"pair_id": pl.Int64()} | dict.fromkeys(("condition_id", "key", "batch_id", "state", "message"), _TEXT)
-    frame = pl.DataFrame(rows, schema=schema, orient="row")
-    return frame.unique(_PAIR, keep="last", maintain_order=True)
+    return pl.DataFrame(rows, schema=schema, orient="row").unique(_PAIR, keep="last", maintain_order=True)
 
 
 def results_of(
@@ -238,6 +234,7 @@ def rest_of(store: RunFile, chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
     rest = rest.join(reasons, on=_PAIR, how="left", maintain_order="left")
     names = pairs_named(store)
     samples = pl.DataFrame([names[n] for n in rest["pair_id"]], schema=["custom_id", "ID1", "ID2"], orient="row")
-    rest = pl.concat([rest, samples], how="horizontal")
-    rest = rest.with_columns(error_message=pl.coalesce("error_message", "message"))
-    return rest.select(pl.col(name).cast(kind) for name, kind in REST.items())
+    rest = pl.concat([rest, samples], how="horizontal").with_columns(
+        error_message=pl.coalesce("error_message", "message")
+    )
+    return rest.select(pl.col(REST).cast(pl.String))
