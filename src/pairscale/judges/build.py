@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -102,25 +103,21 @@ def _embedded(judge: str, trait: Trait | None, prompt: tuple[str, str] | None, s
     """A judge that comes with pairscale; None for the name of something else."""
     kind, _, rest = judge.partition(":")
     make: Callable[..., Judge]
-    subject: Any
+    trait = trait or trait_description()
     if judge == "lexical":
-        make = LexicalJudge
-        subject = "overall_quality" if trait is None else trait.key or trait.name
+        make = partial(LexicalJudge, trait.key or trait.name)
     elif judge == "human":
-        make = HumanJudge
-        subject = trait or trait_description()
+        make = partial(HumanJudge, trait)
     elif kind == "simulated":
-        make = SimulatedJudge
-        subject = rest or "theta_true"
+        make = partial(SimulatedJudge, rest or "theta_true")
     elif kind == "replay" and rest:
-        make = ReplayJudge
-        subject = read_table(rest)
+        make = partial(ReplayJudge, read_table(rest))
     else:
         return None
     if prompt is not None:
         notice(f"the judge {judge!r} reads no prompt; the template {prompt[0]!r} has no effect")
     try:
-        return make(subject, **settings)
+        return make(**settings)
     except TypeError as error:
         raise InputError(f"judge {judge!r} does not take these settings: {error}") from None
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pairscale.core.errors import InputError, TableError, UnknownNameError
 from pairscale.core.files import TABLE_SUFFIXES, read_rows, read_table
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 DEFAULT_CRITERION = "Overall Quality"
+_Named: TypeAlias = tuple[str | None, str, str, str, str]
+"""A pair with its name: ``uid ID1 text1 ID2 text2``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ def _from_pairs(table: pl.DataFrame, criterion: str) -> list[Case]:
 
     given = as_pairs(table)
     more = [name for name in told_of_both(given) if f"{name}1" not in PAIRS]
-    pairs: list[tuple[str | None, str, str, str, str]] = []
+    pairs: list[_Named] = []
     columns: dict[str, Row] = {}
     for row in given.iter_rows(named=True):
         pairs.append((row.get("pair_uid") or row.get("custom_id"), *(row[name] for name in PAIRS)))
@@ -199,9 +201,7 @@ def _named(trait: str | None) -> str:
         return str(trait)
 
 
-def _each_once(
-    pairs: Sequence[tuple[str | None, str, str, str, str]], criterion: str, columns: Mapping[str, Row]
-) -> list[Case]:
+def _each_once(pairs: Sequence[_Named], criterion: str, columns: Mapping[str, Row]) -> list[Case]:
     """One case for every two samples, so that no labeller is asked the same question in the other order."""
     cases: dict[frozenset[str], Case] = {}
     for uid, first, text_1, second, text_2 in pairs:

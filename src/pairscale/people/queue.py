@@ -92,6 +92,10 @@ class LabelQuestion:
     swapped: bool = False
 
 
+Turn: TypeAlias = LabelQuestion | Literal["waiting", "done", "paused"]
+"""What comes next for a labeller; ``waiting`` while all that is missing is held by others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """How far the labelling is.
@@ -223,7 +227,7 @@ class LabelStore:
             raise StoreError(f"{self.name} was opened to read its labels; open it with write=True to change them")
         return self.run.writer.changing()
 
-    def _settings(self, fact: str, given: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    def _settings(self, fact: str, given: Values, new: Values) -> dict[str, Any]:
         """What is given, else what the run file says, else what is new."""
         kept = self.run.get_meta(fact) or {}
         values = {**new, **kept, **{name: value for name, value in given.items() if value is not None}}
@@ -322,7 +326,7 @@ class LabelStore:
 
     # Questions
 
-    def next(self, labeller: Labeller) -> LabelQuestion | Literal["waiting", "done", "paused"]:
+    def next(self, labeller: Labeller) -> Turn:
         """What to ask a labeller now: what they have begun, else the next case.
 
         Returns:
@@ -598,7 +602,7 @@ class LiveQuestions(LabelStore):
         self._trait = trait or Trait("", "")
         self._asked: dict[int, str] = {}
 
-    def next(self, labeller: Labeller) -> LabelQuestion | Literal["waiting", "done", "paused"]:
+    def next(self, labeller: Labeller) -> Turn:
         """The oldest question that is free, which may take a moment to come."""
         if labeller.name in self.paused():
             return "paused"

@@ -7,13 +7,14 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pairscale.core.display import ReprMixin, printable
 from pairscale.core.encodings import read_text
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES
 from pairscale.core.options import FilePath, checked, require_int
+from pairscale.core.tables import Values
 from pairscale.people.cases import Case, read_cases, to_rank
 from pairscale.people.overview import Overview, label_table, overview
 from pairscale.people.queue import LabelStore
@@ -145,7 +146,7 @@ def label(
         return _found(store, kept, code)
 
 
-def _status(run: str, cases: Sequence[Case], names: Sequence[str], settings: Mapping[str, Any]) -> Labelling:
+def _status(run: str, cases: Sequence[Case], names: Sequence[str], settings: Values) -> Labelling:
     """How far it is; only reads, so that it works while another process labels."""
     if names or any(value is not None for value in settings.values()):
         raise InputError("`status=` changes nothing; leave out `labellers=` and the settings of labelling")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 from fastapi import FastAPI, Response
@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 
     from pairscale.store.runfile import RunFile
 
+Tiles: TypeAlias = list[tuple[str, str]]
+"""Figures and what they are."""
+Charts: TypeAlias = list[tuple[str, Any]]
+"""Headings and pictures."""
+
 _RECENT = timedelta(minutes=2)
 _LATELY = 1000  # attempts, for what went wrong
 _TOP = 20
@@ -67,8 +72,8 @@ class Moment:
     banner: str
     state: str
     is_running: bool
-    tiles: list[tuple[str, str]]
-    charts: list[tuple[str, Any]]
+    tiles: Tiles
+    charts: Charts
     top: list[Row]
     problems: list[tuple[str, int]]
     seen_at: str
@@ -129,7 +134,7 @@ def look_at(store: RunFile, now: datetime | None = None) -> Moment:
     per_minute = answered / (_RECENT.total_seconds() / 60)
     spent = conditions["cost"].sum()
     tiles = [(f"{conditions['win'].sum():,}", "decided comparisons")]
-    charts: list[tuple[str, Any]] = []
+    charts: Charts = []
     ended = False
     state = "answers may still come"
     if status is not None:
@@ -168,7 +173,7 @@ def _title(status: Row | None, conditions: pl.DataFrame) -> str:
     return f"{status['n_items']:,} texts, ranked by {who}" if status is not None else f"Pairs judged by {who}"
 
 
-def _reliability(last: Row, preset: str) -> list[tuple[str, str]]:
+def _reliability(last: Row, preset: str) -> Tiles:
     top = top_sought(last)
     if top is not None:
         shown = f"wrong members expected in the top {top:,}, of at most {last['top_wrong_allowed']:g}"
@@ -182,9 +187,9 @@ def _reliability(last: Row, preset: str) -> list[tuple[str, str]]:
     return [(number(last["reliability"], 3), target)]
 
 
-def _judge(last: Row) -> list[tuple[str, str]]:
+def _judge(last: Row) -> Tiles:
     """How the judge answers, by the last refit."""
-    tiles: list[tuple[str, str]] = []
+    tiles: Tiles = []
     if last["first_win_rate"] is not None:
         effect = f" (position effect {last['b_mean']:+.2f})" if is_told(last, "b") else ""
         tiles.append((f"{last['first_win_rate']:.0%}", f"won by the text shown first{effect}"))
@@ -195,8 +200,8 @@ def _judge(last: Row) -> list[tuple[str, str]]:
     return tiles
 
 
-def _pictures(items: Sequence[Row], refits: pl.DataFrame) -> list[tuple[str, Any]]:
-    charts: list[tuple[str, Any]] = [("Scores so far", svg(score_picture(items)))]
+def _pictures(items: Sequence[Row], refits: pl.DataFrame) -> Charts:
+    charts: Charts = [("Scores so far", svg(score_picture(items)))]
     if refits.height > 1:
         series = {"reliability": refits["reliability"].to_list(), "rank stability": refits["rho_rank"].to_list()}
         target = refits["eap_reliability_min"].to_list()[-1]

@@ -18,7 +18,7 @@ from sqlalchemy import Select, Text, func, inspect, select, type_coerce
 from sqlalchemy.exc import SQLAlchemyError
 
 from pairscale._version import __version__
-from pairscale.core.comparisons import Condition, with_members
+from pairscale.core.comparisons import PANEL, Condition, with_members
 from pairscale.core.errors import (
     StoreBusyError,
     StoreConnectionError,
@@ -398,12 +398,15 @@ class RunFile:
         query, schema = queries.results_query(condition_id, raw=raw)
         if pair_ids is not None:
             query = query.where(comparisons.c.pair_id.in_(pair_ids))
-        return queries.with_samples(with_members(self._frame(query, schema), self.panels()))
+        frame = with_members(self._frame(query, schema), self.panels())
+        return frame.with_columns(pl.format("SAMPLE_{}", "better_sample").alias("better_sample"))
 
     def panels(self) -> dict[str, list[str]]:
         """By the condition of each panel of judges, the names of its members."""
+        k = conditions.c
         with self.transaction() as connection:
-            return queries.panels_of(connection)
+            found = connection.execute(select(k.condition_id, k.settings).where(k.backend == PANEL)).all()
+        return {row.condition_id: list(row.settings[PANEL]) for row in found}
 
     def failed_attempts(self, condition_id: str | None = None) -> pl.DataFrame:
         """Every attempt that gave no answer: ``custom_id ID1 ID2``, why, and all that came back."""
