@@ -29,7 +29,7 @@ from pairscale.runtime import run_sync
 
 if TYPE_CHECKING:
     from pairscale.core.tables import Schema, Table
-    from pairscale.core.traits import Trait
+    from pairscale.core.traits import AnyTrait
 
 __all__ = ["BatchAnswers", "cancel", "collect", "resume", "status", "submit"]
 
@@ -83,7 +83,7 @@ def submit(
     *,
     judge: str | Judge,
     run: FilePath,
-    trait: str | Trait | None = None,
+    trait: AnyTrait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
     batch_size: int | None = None,

@@ -28,7 +28,7 @@ from pairscale.core.options import (
 )
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import Schema, Values
-from pairscale.core.traits import Trait
+from pairscale.core.traits import AnyTrait
 from pairscale.judges.base import AnyJudge, Judge, JudgePair, judge_member
 from pairscale.judges.build import judge_with
 from pairscale.judges.llm import LLMJudge
@@ -152,7 +152,7 @@ def cost(
     price: Mapping[str, Any] | None = None,
     quantile: float = 0.9,
     run: FilePath | None = None,
-    trait: str | Trait | None = None,
+    trait: AnyTrait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
     base_url: str | None = None,
@@ -398,8 +398,8 @@ class Figures:
         completion: output tokens of these.
     """
 
-    used: Mapping[str, Any]
-    calibration: Mapping[str, Any]
+    used: Values
+    calibration: Values
     left: pl.Series
     prompt: Spread
     completion: Spread

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from pairscale.core.tables import Table
-    from pairscale.core.traits import Trait
+    from pairscale.core.traits import AnyTrait
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -97,7 +97,7 @@ async def submit_pairs(
     timeout: float | None = TIMEOUT,
     save_path: FilePath | None = None,
     include_raw: bool = False,
-    trait: str | Trait | None = None,
+    trait: AnyTrait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
     judge_call_args: Mapping[str, Any] | None = None,

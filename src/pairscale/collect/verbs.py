@@ -15,7 +15,7 @@ from pairscale.core.jobs import require_jobs
 from pairscale.core.notices import notice
 from pairscale.core.options import FilePath, ProgressMode, checked
 from pairscale.core.texts import read_document
-from pairscale.core.traits import Trait
+from pairscale.core.traits import AnyTrait
 from pairscale.judges.base import AnyJudge
 from pairscale.judges.build import judge_with
 from pairscale.pairing.reading import read_given_pairs
@@ -39,7 +39,7 @@ def judge(
     judge: AnyJudge = "lexical",
     *,
     run: FilePath | None = None,
-    trait: str | Trait | None = None,
+    trait: AnyTrait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
     concurrency: int = CONCURRENCY,
@@ -145,7 +145,7 @@ def compare(
     text2: str | Path,
     *,
     judge: AnyJudge = "lexical",
-    trait: str | Trait | None = None,
+    trait: AnyTrait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
     base_url: str | None = None,

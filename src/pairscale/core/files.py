@@ -124,7 +124,10 @@ def _read_delimited(path: Path, text: TextColumns, encoding: str | None) -> pl.D
     content = read_text(path, encoding)
     if not content.strip():
         return pl.DataFrame()
-    separator = "\t" if path.suffix.lower() == ".tsv" else _separator(content)
+    separator = "\t"
+    if path.suffix.lower() != ".tsv":
+        head = re.split(r"[\r\n]", _QUOTED.sub("", content[:_HEAD].lstrip()), maxsplit=1)[0]
+        separator = max(",;\t", key=head.count)
     records = _records(content, separator, path)
     header = _header(next(records), path)
     blocks = [pl.DataFrame(schema=dict.fromkeys(header, pl.String))]
@@ -134,11 +137,6 @@ def _read_delimited(path: Path, text: TextColumns, encoding: str | None) -> pl.D
     frame = pl.concat(blocks)
     more = text(frame) if callable(text) else text
     return unguarded_frame(_typed(frame, {*TEXT_COLUMNS, *more}, decimal_comma=separator == ";"))
-
-
-def _separator(content: str) -> str:
-    head = re.split(r"[\r\n]", _QUOTED.sub("", content[:_HEAD].lstrip()), maxsplit=1)[0]
-    return max(",;\t", key=head.count)
 
 
 def _records(content: str, separator: str, path: Path) -> Iterator[list[str]]:

@@ -15,7 +15,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import checked, optional, read_setting, require_choice, require_flag, require_mapping
 from pairscale.core.prompts import template_from
 from pairscale.core.tables import Values
-from pairscale.core.traits import Trait, as_trait, trait_description
+from pairscale.core.traits import AnyTrait, Trait, as_trait, trait_description
 from pairscale.judges.base import AnyJudge, Judge
 from pairscale.judges.function import FunctionJudge, takes
 from pairscale.judges.human import HumanJudge
@@ -41,7 +41,7 @@ _KNOWN = "provider:model (such as openai:gpt-5.1), lexical, simulated:COLUMN, re
 def make_judge(
     judge: AnyJudge,
     *,
-    trait: str | Trait | None = None,
+    trait: AnyTrait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
     judge_call_args: Mapping[str, Any] | None = None,
@@ -133,7 +133,7 @@ def own_settings(judge: str) -> tuple[str, Values]:
 def judge_with(
     judge: AnyJudge | Sequence[AnyJudge],
     *,
-    trait: str | Trait | None = None,
+    trait: AnyTrait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
     base_url: str | None = None,

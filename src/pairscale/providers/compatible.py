@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pairscale.providers.base import Fields, HTTPCall, LLMRequest, Provider, Reply
+from pairscale.providers.base import Fields, Headers, HTTPCall, LLMRequest, Provider, Reply
 from pairscale.providers.catalog import Capabilities, Preset
 from pairscale.providers.openai import chat_call
 from pairscale.providers.wire import checked, planned, read_chat
@@ -63,11 +63,11 @@ class Compatible(Provider):
         """
         return self.base_url or self.preset.address()
 
-    def auth(self, key: str) -> dict[str, str]:
+    def auth(self, key: str) -> Headers:
         """The key, for servers that ask for one."""
         return {"api-key": key} if self.preset.auth == "api-key" else self.token_auth(key)
 
-    def token_auth(self, token: str) -> dict[str, str]:
+    def token_auth(self, token: str) -> Headers:
         """A token that a callable gave."""
         return {"Authorization": f"Bearer {token}"}
 

@@ -15,6 +15,7 @@ from pairscale.core.files import open_private
 from pairscale.core.notices import notice
 from pairscale.providers.base import (
     Fields,
+    Headers,
     HTTPCall,
     JsonObject,
     LLMRequest,
@@ -76,7 +77,7 @@ class Gemini(Provider):
     base_url_variable = "GOOGLE_GEMINI_BASE_URL"
     key_variable = "GEMINI_API_KEY"
 
-    def auth(self, key: str) -> dict[str, str]:
+    def auth(self, key: str) -> Headers:
         """The key."""
         return {"x-goog-api-key": key}
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from pairscale.core.errors import InputError
 from pairscale.providers.base import (
     Fields,
+    Headers,
     HTTPCall,
     JsonObject,
     LLMRequest,
@@ -64,7 +65,7 @@ class OpenAI(Provider):
     base_url_variable = "OPENAI_BASE_URL"
     key_variable = "OPENAI_API_KEY"
 
-    def auth(self, key: str) -> dict[str, str]:
+    def auth(self, key: str) -> Headers:
         """The key, and the organisation and the project of the environment."""
         return {"Authorization": f"Bearer {key}", **self._account}
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from pairscale.collect._plan import Plan, make_plan, named_pairs
 from pairscale.collect.batch.files import even_sizes, ingest_results, pairs_from, read_lines, requests_of, write_parts
@@ -265,7 +265,7 @@ class BatchManager:
         condition_id: str,
         questions: Collection[Numbered],
         sizes: Iterator[int],
-        about: Mapping[str, Any],
+        about: Values,
     ) -> list[str]:
         """Write the files, then write down that they are batches to be."""
         parts = list(write_parts(judge, batch_format(judge.provider), questions, self.folder, sizes))
