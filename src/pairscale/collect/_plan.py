@@ -13,11 +13,11 @@ from pairscale.core.tables import FAILED, RESULTS, Row, Table, Values, listed, r
 from pairscale.judges.base import Judge
 from pairscale.pairing.table import as_pairs, told_of_both
 from pairscale.runtime import Question
+from pairscale.store.queries import ANSWERED
 from pairscale.store.runfile import RunFile
 from pairscale.store.transfer import asked_of
 from pairscale.store.writer import Entry
 
-ANSWERED = pl.col("outcome").is_in(["win", "tie", "flip"])
 _IS_ANSWER = (
     pl.when(OF_ITS_PAIR)
     .then(pl.col("outcome").fill_null("win") == "win")

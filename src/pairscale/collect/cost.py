@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.collect._cost_model import InputFit, Spread, choose_pilot, fit_input, likely_sum
-from pairscale.collect._plan import ANSWERED, named_pairs, say_unnamed
+from pairscale.collect._plan import named_pairs, say_unnamed
 from pairscale.collect.live import SubmitResult, submit_into
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
@@ -38,6 +38,7 @@ from pairscale.pairing.table import as_pairs
 from pairscale.providers.base import Usage
 from pairscale.providers.catalog import PROVIDERS, UNDATED, Price, capabilities, cost_of, price_note
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, run_sync
+from pairscale.store.queries import ANSWERED
 from pairscale.store.runfile import open_run
 
 if TYPE_CHECKING:

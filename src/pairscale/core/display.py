@@ -75,7 +75,10 @@ class ReprMixin:
             raise MissingExtraError("a pandas table", "pandas") from error
 
     def _repr_html_(self) -> str:
-        first, *rest = (escape(line) for line in _headline(self))
+        text = repr(self)
+        if text.startswith(f"<{type(self).__name__}") and text.endswith(">"):
+            text = text[1:-1]
+        first, *rest = (escape(_cut(_visible(line), LONGEST_LINE)) for line in text.splitlines())
         parts = [f"<p><strong>{first}</strong>{''.join(f'<br>{line}' for line in rest)}</p>"]
         parts.append(_html_table(self))
         parts.append(self._chart_html())
@@ -151,14 +154,6 @@ class ReportMixin:
 
 
 # What is shown
-
-
-def _headline(result: ReprMixin) -> list[str]:
-    """What a result says of itself, line by line."""
-    text = repr(result)
-    if text.startswith(f"<{type(result).__name__}") and text.endswith(">"):
-        text = text[1:-1]
-    return [_cut(_visible(line), LONGEST_LINE) for line in text.splitlines()]
 
 
 def _notices(result: ReprMixin) -> list[str]:

@@ -67,7 +67,10 @@ def read_table(
     if suffix in _JSON_SUFFIXES:
         frame = to_frame(with_paths(_json_rows(source, encoding), paths, str(source)), str(source))
     elif suffix == ".parquet":
-        frame = _read_parquet(source)
+        try:
+            frame = pl.read_parquet(io.BytesIO(read_bytes(source)))
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise FileFormatError(f"{path} is not a parquet file: {first_line(error)}") from None
     elif suffix == ".xlsx":
         frame = read_workbook(read_bytes(source), source)
     else:
@@ -218,13 +221,6 @@ def _json(document: str, path: Path, line: int) -> Any:
     except (RecursionError, ValueError) as error:
         line += getattr(error, "lineno", 1) - 1
         raise FileFormatError(f"{path}: line {line} is not JSON that a table can hold: {first_line(error)}") from None
-
-
-def _read_parquet(path: Path) -> pl.DataFrame:
-    try:
-        return pl.read_parquet(io.BytesIO(read_bytes(path)))
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise FileFormatError(f"{path} is not a parquet file: {first_line(error)}") from None
 
 
 # Tables out.

@@ -71,18 +71,18 @@ def swapped(pairs: pl.DataFrame, where: NDArray[np.bool_]) -> pl.DataFrame:
     """
     n = pairs.height
     rows = np.arange(n)
+    others = {}
+    for name in told_of_both(pairs):
+        others[f"{name}1"] = f"{name}2"
+        others[f"{name}2"] = f"{name}1"
     columns = []
     for name in pairs.columns:
-        other = _other_side(name)
-        if other is None or other not in pairs.columns:
+        other = others.get(name)
+        if other is None:
             columns.append(pairs[name])
         else:
             columns.append(_end_to_end(pairs[name], pairs[other]).gather(np.where(where, rows + n, rows)))
     return pl.DataFrame(columns)
-
-
-def _other_side(name: str) -> str | None:
-    return {"1": f"{name[:-1]}2", "2": f"{name[:-1]}1"}.get(name[-1:])
 
 
 def _end_to_end(column: pl.Series, other: pl.Series) -> pl.Series:

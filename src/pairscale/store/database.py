@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -348,11 +347,6 @@ def explain(error: BaseException, name: str) -> StoreError | None:
 
 
 # One writer at a time: locks that go with the process that holds them
-
-
-def whoami() -> str:
-    """This process, for the message that another one gets."""
-    return f"process {os.getpid()} on {socket.gethostname()}"
 
 
 def merge_log(connection: Connection) -> None:

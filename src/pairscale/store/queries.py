@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
 
+ANSWERED = pl.col("outcome").is_in(["win", "tie", "flip"])
+"""Whether a row of results holds an answer."""
+
 _BLOCK = 5_000
 _TEXT = pl.String()
 _INT = pl.Int64()

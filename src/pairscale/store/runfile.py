@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
+import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -162,7 +164,8 @@ class RunFile:
             with self.transaction() as connection:
                 _check_version(connection, self.name, create=write)
                 if write:
-                    set_fact(connection, "writer", f"{database.whoami()}, since {utc_now()[:19]} UTC")
+                    since = f"since {utc_now()[:19]} UTC"
+                    set_fact(connection, "writer", f"process {os.getpid()} on {socket.gethostname()}, {since}")
             if write:
                 self._connection = self._engine.connect()
                 self.writer.chain.command = command_row_for(self)

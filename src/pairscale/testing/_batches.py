@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from aiohttp import web
 
@@ -32,6 +32,10 @@ class _Result(NamedTuple):
     fate: str
     status: int
     document: Any
+
+
+Fate: TypeAlias = int | str
+"""What happens to a request: a status of HTTP, or a word for what goes wrong on the way."""
 
 
 @dataclass(slots=True)
@@ -117,10 +121,10 @@ class Batches:
     failing: float = 0.0
     gone: float = 0.0
     garbage: int = 0
-    create_faults: Sequence[int | str] = ()
-    look_faults: Sequence[int | str] = ()
-    download_faults: Sequence[int | str] = ()
-    upload_faults: Sequence[int | str] = ()
+    create_faults: Sequence[Fate] = ()
+    look_faults: Sequence[Fate] = ()
+    download_faults: Sequence[Fate] = ()
+    upload_faults: Sequence[Fate] = ()
     jobs: dict[str, _SimulatedBatch] = field(default_factory=dict, init=False, repr=False)
     created: int = field(default=0, init=False)
     _files: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
@@ -135,9 +139,9 @@ class Batches:
                 return Call(request, _provider_of(request), server, match[match.lastindex or 0], handler, counted)
         return None
 
-    def fate(self, counted: str) -> int | str:
+    def fate(self, counted: str) -> Fate:
         """What happens to this request, the next of its sort."""
-        faults: Sequence[int | str] = getattr(self, f"{counted}_faults", ())
+        faults: Sequence[Fate] = getattr(self, f"{counted}_faults", ())
         self._counts[counted] += 1
         return [*faults, "ok"][min(self._counts[counted] - 1, len(faults))]
 

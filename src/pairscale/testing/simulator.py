@@ -17,7 +17,7 @@ from aiohttp import web
 
 from pairscale.core.errors import InputError
 from pairscale.providers.base import Fields, JsonObject
-from pairscale.testing._batches import Batches
+from pairscale.testing._batches import Batches, Fate
 from pairscale.testing._formats import RefusedError, read_request, reply_body
 from pairscale.testing._judging import Behaviour, answer
 
@@ -28,7 +28,7 @@ _KINDS = {
     "/messages": "messages",
     "/api/generate": "ollama",
 }
-_FAULTS: dict[str, int | str] = {
+_FAULTS: dict[str, Fate] = {
     "rate_limited": 429, "server_error": 500, "overloaded": 529,
     "reset": "reset", "truncated": "truncated", "slow": "slow",
 }  # fmt: skip
@@ -60,9 +60,9 @@ class Faults:
     slow: float = 0.0
     retry_after: str = "0"
     slow_s: float = 1.0
-    script: Sequence[int | str] = ()
+    script: Sequence[Fate] = ()
 
-    def fate(self, number: int, seed: int) -> int | str:
+    def fate(self, number: int, seed: int) -> Fate:
         """What happens to a request."""
         if number <= len(self.script):
             return self.script[number - 1]
@@ -244,7 +244,7 @@ class ProviderSimulator:
             return "gemini"
         return _KINDS.get(path.removeprefix("/together").removeprefix("/v1"), "")
 
-    def _written(self, _request: web.Request, document: Any, fate: int | str) -> web.Response:
+    def _written(self, _request: web.Request, document: Any, fate: Fate) -> web.Response:
         text = json.dumps(document, ensure_ascii=False)
         if fate == "truncated":
             text = text[: len(text) // 2]
@@ -284,7 +284,7 @@ class ProviderSimulator:
             self.loaded.append(asked.model)
         return reply_body(kind, asked, answer(asked.prompt, self.behaviour, structured=asked.structured), number, body)
 
-    def _admit(self, request: web.Request, kind: str, fate: int | str) -> None:
+    def _admit(self, request: web.Request, kind: str, fate: Fate) -> None:
         """Refuse a request with a wrong key, and one that meets a fault."""
         if self.keys is not None and kind not in {"", "ollama"} and self._key(request) not in self.keys:
             raise RefusedError(400 if kind == "gemini" else 401, "API key not valid. Please pass a valid API key.")

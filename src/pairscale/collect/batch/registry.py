@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 from sqlalchemy import select
 
-from pairscale.collect._plan import ANSWERED
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import FAILED, Row, Schema, Values, result_columns
 from pairscale.providers.batches import Draft
+from pairscale.store.queries import ANSWERED
 from pairscale.store.schema import pairs
 
 if TYPE_CHECKING:
