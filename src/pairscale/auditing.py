@@ -16,7 +16,7 @@ from sqlalchemy import select
 from pairscale.adaptive.audit import read_replay
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, StoreDamagedError
-from pairscale.core.options import checked
+from pairscale.core.options import FilePath, checked
 from pairscale.judges.answers import read_tag
 from pairscale.store.audit import Evidence, check_evidence
 from pairscale.store.database import raw_rows
@@ -25,8 +25,6 @@ from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.schema import attempts, comparisons, conditions, items, pairs
 
 if TYPE_CHECKING:
-    import os
-
     from pairscale.adaptive.selectors import OwnSelector
 
 _SHOWN = 20  # differences that are printed
@@ -53,12 +51,12 @@ class AuditReport(ReprMixin):
     steps: int = 0
     refits: int = 0
     problems: tuple[str, ...] = ()
-    rows: Mapping[str, int] = field(default_factory=dict[str, int])
+    rows: Mapping[str, int] = field(default_factory=dict)
     digest: str | None = None
     imported: str | None = None
     preset: str | None = None
     is_replayed: bool = False
-    digests: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+    digests: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -98,7 +96,7 @@ class AuditReport(ReprMixin):
 
 @checked
 def audit(
-    run: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    run: FilePath | Sequence[FilePath],
     *,
     selector: str | OwnSelector | None = None,
     digest: str | None = None,

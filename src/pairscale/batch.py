@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import polars as pl
+
 from pairscale.collect.batch.manager import BatchManager
-from pairscale.collect.batch.registry import registry_table
+from pairscale.collect.batch.registry import RegistryEntry
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import write_table
-from pairscale.core.options import checked, optional, require_number
+from pairscale.core.options import FilePath, checked, optional, require_number
 from pairscale.core.tables import ANSWER_COLUMNS
 from pairscale.judges.base import Judge
 from pairscale.judges.batched import require_batches
@@ -26,16 +28,18 @@ from pairscale.providers.batches import ENDED
 from pairscale.runtime import run_sync
 
 if TYPE_CHECKING:
-    import os
-
-    import polars as pl
-
-    from pairscale.core.tables import Table
-    from pairscale.core.traits import Trait
+    from pairscale.core.tables import Schema, Table
+    from pairscale.core.traits import AnyTrait
 
 __all__ = ["BatchAnswers", "cancel", "collect", "resume", "status", "submit"]
 
 T = TypeVar("T")
+_TEXT = pl.String()
+REGISTRY: Schema = {
+    "segment_index": pl.Int64(), "provider": _TEXT, "model": _TEXT, "batch_id": _TEXT, "batch_input_path": _TEXT,
+    "batch_output_path": _TEXT, "csv_path": _TEXT, "pairs_path": _TEXT, "done": pl.Boolean(), "results": _TEXT,
+}  # fmt: skip
+"""The manual's columns of the registry."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -61,13 +65,25 @@ class BatchAnswers(ReprMixin, table="results", columns=ANSWER_COLUMNS):
         return f"{pairs}, {self.batches.height:,} batches"
 
 
+def registry_table(chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
+    """The registry in the manual's columns."""
+    rows = [
+        (
+            entry.segment, entry.provider, entry.model, entry.batch_id, entry.input_path, entry.output_path,
+            str(entry.csv_path), None, not entry.open, None,
+        )
+        for entry in chosen
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=REGISTRY, orient="row")
+
+
 @checked
 def submit(
-    pairs: Table | str | os.PathLike[str],
+    pairs: Table | FilePath,
     *,
     judge: str | Judge,
-    run: str | os.PathLike[str],
-    trait: str | Trait | None = None,
+    run: FilePath,
+    trait: AnyTrait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
     batch_size: int | None = None,
@@ -123,9 +139,7 @@ def submit(
 
 
 @checked
-def status(
-    run: str | os.PathLike[str], *, offline: bool = False, registry: str | os.PathLike[str] | None = None
-) -> pl.DataFrame:
+def status(run: FilePath, *, offline: bool = False, registry: FilePath | None = None) -> pl.DataFrame:
     """Show the batches of a run: states, counts, ages, and the time they have left.
 
     Args:
@@ -159,7 +173,7 @@ def status(
 
 
 @checked
-def collect(run: str | os.PathLike[str]) -> BatchAnswers:
+def collect(run: FilePath) -> BatchAnswers:
     """Collect the results of the batches that have ended, without waiting for the others.
 
     Args:
@@ -189,7 +203,7 @@ def collect(run: str | os.PathLike[str]) -> BatchAnswers:
 
 @checked
 def resume(
-    run: str | os.PathLike[str],
+    run: FilePath,
     *,
     interval: float = 60.0,
     max_minutes: float | None = None,
@@ -244,7 +258,7 @@ def resume(
 
 
 @checked
-def cancel(run: str | os.PathLike[str], *, batch: str | Sequence[str] | None = None) -> pl.DataFrame:
+def cancel(run: FilePath, *, batch: str | Sequence[str] | None = None) -> pl.DataFrame:
     """Ask the providers to end batches; what was answered until then can be collected, and is paid for.
 
     Args:
@@ -283,7 +297,7 @@ def cancel(run: str | os.PathLike[str], *, batch: str | Sequence[str] | None = N
     return _managed(run, work)
 
 
-def _managed(run: str | os.PathLike[str], work: Callable[[BatchManager], Awaitable[T]]) -> T:
+def _managed(run: FilePath, work: Callable[[BatchManager], Awaitable[T]]) -> T:
     async def main() -> T:
         async with BatchManager(str(run)) as manager:
             return await work(manager)

@@ -9,7 +9,7 @@ import pytest
 from tests.batching import KEY, MODELS, expected, judge_of, pairs_of, simulator, with_manager
 
 import pairscale as ps
-from pairscale.collect.batch.registry import registry_table
+from pairscale.batch import registry_table
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import BatchLimits, batch_format

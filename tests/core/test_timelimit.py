@@ -3,7 +3,7 @@ import asyncio
 import pytest
 from tests.providers.limit_servers import SimulatedLoop
 
-from pairscale.core.timelimit import TimeLimit, TimeLimitError, waiting_for_turn
+from pairscale.core.timelimit import TimeLimitError, waiting_for_turn, within
 
 
 async def slept(seconds):
@@ -13,10 +13,9 @@ async def slept(seconds):
 
 def test_each_has_its_own_time():
     async def scene():
-        limit = TimeLimit(0.3)
-        first = asyncio.create_task(limit.within(slept(60)))
+        first = asyncio.create_task(within(0.3, slept(60)))
         await asyncio.sleep(0.1)
-        second, quick = (asyncio.create_task(limit.within(slept(seconds))) for seconds in (60, 0.0))
+        second, quick = (asyncio.create_task(within(0.3, slept(seconds))) for seconds in (60, 0.0))
         start = asyncio.get_running_loop().time()
         results = await asyncio.gather(first, quick, return_exceptions=True)
         is_open = not second.done()
@@ -34,7 +33,7 @@ def test_each_has_its_own_time():
 
 def test_a_task_that_is_cancelled_stays_cancelled():
     async def scene():
-        task = asyncio.create_task(TimeLimit(60).within(slept(60)))
+        task = asyncio.create_task(within(60, slept(60)))
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.wait([task])
@@ -56,10 +55,9 @@ async def turn_and_answer(waits, takes):
 
 def test_waiting_for_a_turn_takes_none_of_the_time():
     async def scene():
-        limit = TimeLimit(10)
-        done = await asyncio.gather(*(limit.within(turn_and_answer(waits, 9)) for waits in (0, 15, 3600)))
+        done = await asyncio.gather(*(within(10, turn_and_answer(waits, 9)) for waits in (0, 15, 3600)))
         with pytest.raises(TimeLimitError):
-            await limit.within(turn_and_answer(3600, 11))
+            await within(10, turn_and_answer(3600, 11))
         return done, asyncio.current_task().cancelling()
 
     assert in_no_time(scene()) == ([9, 9, 9], 0)

@@ -38,7 +38,7 @@ DOCUMENTS = st.recursive(
 def test_any_document_is_a_line_or_none(provider, document, tmp_path_factory):
     path = tmp_path_factory.mktemp("lines") / "results.jsonl"
     path.write_text(json.dumps(document) + "\n", "utf-8")
-    found = [line for _, line in read_lines(path, batch_format(provider))]
+    found = list(read_lines(path, batch_format(provider)))
     assert len(found) == 1
     line = found[0]
     assert isinstance(line, (Line, str))
@@ -54,7 +54,7 @@ def test_lines_that_are_hard_to_read(raw, tmp_path):
     path = tmp_path / "results.jsonl"
     path.write_text(f"{raw}\n", "utf-8")
     for provider in BATCH_PROVIDERS:
-        assert next(line for _, line in read_lines(path, batch_format(provider))).startswith("line 1: ")
+        assert next(read_lines(path, batch_format(provider))).startswith("line 1: ")
 
 
 @pytest.mark.parametrize("provider", ["openai", "gemini", "together"])
@@ -63,7 +63,7 @@ def test_an_error_with_a_status_that_is_no_number_stays_an_error_of_its_request(
     path.write_text(
         '{"key": "k-1", "error": {"code": Infinity}, "custom_id": "k-1", "response": {"status_code": Infinity}}\n'
     )
-    [(_, line)] = read_lines(path, batch_format(provider))
+    [line] = read_lines(path, batch_format(provider))
     assert (line.custom_id, line.kind, line.status) == ("k-1", "errored", None)
 
 
@@ -73,7 +73,7 @@ def test_a_status_that_is_none_is_left_out(status, tmp_path):
     path = tmp_path / "results.jsonl"
     row = {"custom_id": "k-1", "response": {"status_code": status, "body": {}}}
     path.write_text(f"{json.dumps(row)}\n", "utf-8")
-    (_, line), *_ = read_lines(path, batch_format("openai"))
+    line, *_ = read_lines(path, batch_format("openai"))
     assert line.status is None
 
 

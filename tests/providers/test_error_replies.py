@@ -129,7 +129,7 @@ def verdict_in(row: dict[str, Any], document: dict[str, Any], folder: Path) -> p
     """The verdict in a file of results with one line."""
     file = folder / "results.jsonl"
     file.write_text(json.dumps(document) + "\n", "utf-8")
-    ((_, line),) = read_lines(file, batch_format(row["provider"]))
+    (line,) = read_lines(file, batch_format(row["provider"]))
     assert not isinstance(line, str), line
     return verdict_of(judge_of(row, "http://127.0.0.1:9"), PAIR, line)
 

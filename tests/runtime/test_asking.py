@@ -7,7 +7,6 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import InputError
-from pairscale.core.timelimit import TimeLimit
 from pairscale.providers.client import pause
 from pairscale.runtime import ask_once
 from pairscale.store.schema import attempt_columns, attempts
@@ -26,7 +25,7 @@ class Judge:
 
 
 def asked(answer, number=1, timeout=None):
-    verdict = asyncio.run(ask_once(Judge(answer), PAIR, None if timeout is None else TimeLimit(timeout)))
+    verdict = asyncio.run(ask_once(Judge(answer), PAIR, timeout))
     return verdict, attempt_columns(verdict, number, "2026-01-01T00:00:00.000000+00:00", 0.25)
 
 

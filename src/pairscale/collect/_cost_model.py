@@ -14,16 +14,14 @@ import numpy as np
 from pairscale.pairing.table import generator
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from pairscale.core.arrays import Floats, Ints
 
 _DRAWS = 2_000
 _LOGNORMAL_FROM = 4  # values; below, Student's t alone
 _MAX_LOGNORMAL = 3.0  # times Student's margin
 
 
-def choose_pilot(
-    prompt_bytes: NDArray[np.int64], n_test: int, strategy: str, seed: int | None
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def choose_pilot(prompt_bytes: Ints, n_test: int, strategy: str, seed: int | None) -> tuple[Ints, Floats]:
     """The rows of the pilot, in their order, and for how many pairs each of them stands, itself included.
 
     Stratified by bytes, the pairs are laid out by the length of their prompts and cut into as many even parts as there
@@ -80,7 +78,7 @@ class InputFit:
     mean_bytes: float
     sum_squares: float
 
-    def total(self, prompt_bytes: NDArray[np.int64], quantile: float) -> Spread:
+    def total(self, prompt_bytes: Ints, quantile: float) -> Spread:
         """The input tokens of other prompts."""
         count = prompt_bytes.size
         if count == 0:
@@ -93,7 +91,7 @@ class InputFit:
         return Spread(expected, expected + _student(self.n - 2, quantile) * error)
 
 
-def fit_input(prompt_bytes: NDArray[np.int64], tokens: NDArray[np.float64], weights: NDArray[np.float64]) -> InputFit:
+def fit_input(prompt_bytes: Ints, tokens: Floats, weights: Floats) -> InputFit:
     """Fit the line.
 
     Where all prompts are equally long, tokens are taken as proportional to bytes; where it would fall, as their mean.
@@ -117,7 +115,7 @@ def fit_input(prompt_bytes: NDArray[np.int64], tokens: NDArray[np.float64], weig
     return InputFit(intercept, slope, r_squared, residual_sd, n, mean_x, sxx * n if slope else 0.0)
 
 
-def likely_sum(values: NDArray[np.float64], weights: NDArray[np.float64], count: int, quantile: float) -> Spread:
+def likely_sum(values: Floats, weights: Floats, count: int, quantile: float) -> Spread:
     """The sum over ``count`` further pairs of what was seen in some, each counted by its weight.
 
     The budget takes two things into account: the mean of the pilot is not that of all, and the further pairs vary
@@ -149,8 +147,8 @@ def likely_sum(values: NDArray[np.float64], weights: NDArray[np.float64], count:
 
 
 def _lognormal(
-    values: NDArray[np.float64],
-    share: NDArray[np.float64],
+    values: Floats,
+    share: Floats,
     seen: float,
     count: int,
     quantile: float,

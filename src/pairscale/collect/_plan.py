@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
 
 import polars as pl
 
 from pairscale.core.comparisons import OF_ITS_PAIR, Condition, key_expressions, pair_names
 from pairscale.core.errors import TableError
 from pairscale.core.notices import notice
-from pairscale.core.tables import FAILED, RESULTS, Table, listed, result_columns
+from pairscale.core.tables import FAILED, RESULTS, Row, Table, Values, listed, result_columns
 from pairscale.judges.base import Judge
-from pairscale.pairing.table import as_pairs
+from pairscale.pairing.table import as_pairs, told_of_both
 from pairscale.runtime import Question
-from pairscale.store.runfile import PairProgress, RunFile
+from pairscale.store.queries import ANSWERED
+from pairscale.store.runfile import RunFile
 from pairscale.store.transfer import asked_of
 from pairscale.store.writer import Entry
 
-_ANSWERED = pl.col("outcome").is_in(["win", "tie", "flip"])
 _IS_ANSWER = (
     pl.when(OF_ITS_PAIR)
     .then(pl.col("outcome").fill_null("win") == "win")
@@ -42,7 +41,7 @@ def named_pairs(pairs: Table) -> pl.DataFrame:
 
 def make_plan(store: RunFile, frame: pl.DataFrame, condition: Condition) -> Plan:
     """Enter named pairs, samples and condition into the run file, and find out what is missing."""
-    columns = [name[:-1] for name in frame.columns if name[-1:] == "1" and f"{name[:-1]}2" in frame.columns]
+    columns = told_of_both(frame)
     store.add_items(_items(frame, columns))
     sides = {f"{name}{side}" for name in columns for side in "12"}
     more = [name for name in frame.columns if name not in sides and name != "custom_id"]
@@ -62,14 +61,14 @@ class Plan:
         self._condition = condition
         self._frame = frame
         self._columns = columns
-        self._known: PairProgress = store.progress(self.condition_id)
+        self._known = store.progress(self.condition_id)
 
-    def missing(self) -> int:
-        """How many pairs have no answer yet."""
-        return sum(number not in self._known.answered for number in self._frame["pair_id"])
+    def n_answered(self) -> int:
+        """How many pairs have an answer already."""
+        return sum(number in self._known.answered for number in self._frame["pair_id"])
 
     def questions(
-        self, judge: Judge, repeats: Mapping[int, int] | None = None, besides: Collection[int] = ()
+        self, judge: Judge, repeats: Mapping[int, int] = {}, besides: Collection[int] = ()
     ) -> Iterator[Question]:
         """The pairs without an answer, made one by one: those never asked first, then those asked without success.
 
@@ -94,15 +93,15 @@ class Plan:
                     pair_id=number,
                     attempt=asked + 1,
                     replaces=number in known.failed,
-                    occurrence=(repeats or {}).get(number, 1),
+                    occurrence=repeats.get(number, 1),
                 )
 
-    def _item(self, row: Mapping[str, Any], side: str) -> dict[str, Any]:
+    def _item(self, row: Row, side: str) -> Values:
         return {"item_id": row[f"ID{side}"]} | {name: row[f"{name}{side}"] for name in self._columns}
 
     def answers(self, store: RunFile, pair_ids: Sequence[int] | None = None) -> pl.DataFrame:
         """The answers in the run file under this condition, of all pairs or of some."""
-        return store.results(self.condition_id, pair_ids=pair_ids).filter(_ANSWERED)
+        return store.results(self.condition_id, pair_ids=pair_ids).filter(ANSWERED)
 
     def take_up(self, store: RunFile, saved: pl.DataFrame) -> pl.DataFrame:
         """Bring a CSV and the run file to the same state.
@@ -149,7 +148,7 @@ class Plan:
 
     def outcome(self, store: RunFile, *, raw: bool) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
         """Results, failed pairs and failed attempts of these pairs, from the run file."""
-        settled = store.results(self.condition_id, raw=raw).filter(_ANSWERED)
+        settled = store.results(self.condition_id, raw=raw).filter(ANSWERED)
         results = self._frame.select("pair_id").join(settled, on="pair_id", maintain_order="left")
         attempts = store.failed_attempts(self.condition_id).select("pair_id", *FAILED)
         own = {name: f"{name}_of_pair" for name in self._frame.columns if name in FAILED}
@@ -165,7 +164,7 @@ def say_unnamed(judge: Judge, kept: object) -> None:
         notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
 
 
-def _items(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _items(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[Values]:
     """Every sample once; the same id must have the same text in every pair."""
     halves = [frame.select(pl.col(f"{name}{side}").alias(name) for name in columns) for side in "12"]
     items = pl.concat(halves, how="vertical_relaxed", rechunk=True).unique(["ID", "text"], maintain_order=True)

@@ -15,7 +15,8 @@ from pairscale.core.errors import FileFormatError, StoreFullError
 from pairscale.core.files import replacing
 from pairscale.core.formulas import guarded_frame, unguarded_frame
 from pairscale.core.notices import notice
-from pairscale.core.tables import RESULTS, listed
+from pairscale.core.options import FilePath
+from pairscale.core.tables import RESULTS, require_columns
 
 _IDS = ("ID1", "ID2", "better_id")
 
@@ -27,7 +28,7 @@ class SavedResults:
         rows: what the file held when it was opened, with all columns of results and those of its own.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: FilePath) -> None:
         self._path = Path(path)
         self.rows = pl.DataFrame(schema=RESULTS)
         if self._path.exists() and self._path.stat().st_size:
@@ -63,9 +64,7 @@ def _read(path: Path) -> pl.DataFrame:
             notice(f"{path}: the last line is incomplete and is asked again")
         cells = dict(zip(header, zip(*records, strict=True), strict=True)) if records else {}
         frame = unguarded_frame(pl.DataFrame(cells, schema=dict.fromkeys(header, pl.String())))
-        missing = [name for name in _IDS if name not in frame.columns]
-        if missing:
-            raise ValueError(f"no column {listed(missing)}")
+        require_columns(frame, _IDS, "the table")
         # An id may really be NA, which in other columns means that there is nothing.
         frame = frame.with_columns(pl.exclude(*_IDS).replace({"": None, "NA": None}))
         return frame.with_columns(

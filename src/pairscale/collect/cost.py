@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +17,7 @@ from pairscale.collect.live import SubmitResult, submit_into
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.options import (
+    FilePath,
     ProgressMode,
     checked,
     require_choice,
@@ -26,8 +27,9 @@ from pairscale.core.options import (
     require_seed,
 )
 from pairscale.core.provenance import Provenance
-from pairscale.core.traits import Trait
-from pairscale.judges.base import Judge, JudgePair, judge_member
+from pairscale.core.tables import Schema, Values
+from pairscale.core.traits import AnyTrait
+from pairscale.judges.base import AnyJudge, Judge, JudgePair, judge_member
 from pairscale.judges.build import judge_with
 from pairscale.judges.llm import LLMJudge
 from pairscale.judges.orders import unwrapped
@@ -36,13 +38,12 @@ from pairscale.pairing.table import as_pairs
 from pairscale.providers.base import Usage
 from pairscale.providers.catalog import PROVIDERS, UNDATED, Price, capabilities, cost_of, price_note
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, run_sync
+from pairscale.store.queries import ANSWERED
 from pairscale.store.runfile import open_run
 
 if TYPE_CHECKING:
-    import os
-
-    from numpy.typing import NDArray
-
+    from pairscale.core.arrays import Ints
+    from pairscale.core.columns import Column
     from pairscale.core.tables import Table
 
 OFFLINE_KEY = "no-key-needed"
@@ -63,7 +64,7 @@ _REAL_COLUMNS = (
     "budget_completion_tokens_total expected_cost_total budget_cost_total budget_quantile cost_per_million_input "
     "cost_per_million_output batch_discount"
 )
-_SUMMARY: Mapping[str, pl.DataType] = {
+_SUMMARY: Schema = {
     **dict.fromkeys(_TEXT_COLUMNS.split(), pl.String()),
     **dict.fromkeys(_COUNT_COLUMNS.split(), pl.Int64()),
     **dict.fromkeys(_REAL_COLUMNS.split(), pl.Float64()),
@@ -104,16 +105,6 @@ class CostEstimate(ReprMixin, table="summary", columns=None):
     notes: tuple[str, ...]
     provenance: Provenance
 
-    @property
-    def expected_cost(self) -> float | None:
-        """What all pairs cost, in US dollars; None when prices are not known."""
-        return self.summary["expected_cost_total"][0]  # type: ignore[no-any-return]
-
-    @property
-    def budget_cost(self) -> float | None:
-        """What they stay below, with the probability ``budget_quantile``."""
-        return self.summary["budget_cost_total"][0]  # type: ignore[no-any-return]
-
     def __repr__(self) -> str:
         row = self.summary.row(0, named=True)
         title = "Cost estimate" if row["method"] == "pilot" else "Rough cost estimate without a pilot"
@@ -123,15 +114,12 @@ class CostEstimate(ReprMixin, table="summary", columns=None):
         counts = f"{row['n_total']:,}: {row['n_test']:,} in the pilot"
         if row["n_known"]:
             counts += f", {row['n_known']:,} known already"
-        lines = [
-            f"{title}: {row['backend']} {row['model'] or ''}, {row['mode']}",
-            f"pairs          {counts}, {row['n_remaining']:,} remaining",
-        ]
+        lines = {"pairs": f"{counts}, {row['n_remaining']:,} remaining"}
         for name, column in (("input tokens", "prompt_tokens"), ("output tokens", "completion_tokens")):
             expected = row[f"expected_{column}_total"]
-            lines.append(f"{name:<13}  {expected:,.0f} expected, {row[f'budget_{column}_total']:,.0f} {budget}")
+            lines[name] = f"{expected:,.0f} expected, {row[f'budget_{column}_total']:,.0f} {budget}"
         if row["expected_cost_total"] is None:
-            lines.append("cost           not known: give the prices of a million tokens")
+            lines["cost"] = "not known: give the prices of a million tokens"
         else:
             cost = f"{_money(row['expected_cost_total'])} expected, {_money(row['budget_cost_total'])} {budget}"
             if row["n_test"]:
@@ -140,8 +128,10 @@ class CostEstimate(ReprMixin, table="summary", columns=None):
             prices += f" per million tokens{price_note([row['prices_as_of'] or UNDATED])}"
             if row["mode"] == "batch":
                 prices += f"; batches x {row['batch_discount']:g}"
-            lines += [f"cost           {cost}", f"prices         {prices}"]
-        return "\n".join([*lines, *(f"note: {text}" for text in self.notes)])
+            lines |= {"cost": cost, "prices": prices}
+        shown = [f"{title}: {row['backend']} {row['model'] or ''}, {row['mode']}"]
+        shown += [f"{name:<15}{text}" for name, text in lines.items()]
+        return "\n".join([*shown, *(f"note: {text}" for text in self.notes)])
 
 
 def _money(value: float) -> str:
@@ -152,9 +142,9 @@ def _money(value: float) -> str:
 
 @checked
 def cost(
-    pairs: Table | str | os.PathLike[str],
+    pairs: Table | FilePath,
     *,
-    judge: str | Judge | Callable[..., Any],
+    judge: AnyJudge,
     pilot: int = 25,
     select: Literal["stratified", "random", "first"] = "stratified",
     seed: int = 1,
@@ -162,8 +152,8 @@ def cost(
     offline: bool = False,
     price: Mapping[str, Any] | None = None,
     quantile: float = 0.9,
-    run: str | os.PathLike[str] | None = None,
-    trait: str | Trait | None = None,
+    run: FilePath | None = None,
+    trait: AnyTrait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
     base_url: str | None = None,
@@ -171,8 +161,8 @@ def cost(
     concurrency: int = CONCURRENCY,
     retries: int = RETRIES,
     timeout: float | None = TIMEOUT,
-    id_col: int | str | None = None,
-    text_col: int | str | None = None,
+    id_col: Column | None = None,
+    text_col: Column | None = None,
     a_col: str | None = None,
     b_col: str | None = None,
     encoding: str | None = None,
@@ -265,8 +255,8 @@ def estimate_cost(
     discount: float | None = None,
     quantile: float = 0.9,
     offline: bool = False,
-    run: str | os.PathLike[str] | None = None,
-    save_path: str | os.PathLike[str] | None = None,
+    run: FilePath | None = None,
+    save_path: FilePath | None = None,
     **asking: Any,
 ) -> CostEstimate:
     """Estimate the tokens and the cost of pairs; see :func:`cost`.
@@ -297,19 +287,26 @@ def estimate_cost(
     rates = Rates.of(judge, batch=batch, discount=discount)
     sizes = prompt_bytes(judge, frame)
     condition = judge.condition
-    row: dict[str, Any] = {"mode": "batch" if batch else "live", "n_total": frame.height}
-    row |= {"backend": condition.backend, "model": condition.model}
+    row: Values = {
+        "mode": "batch" if batch else "live",
+        "n_total": frame.height,
+        "backend": condition.backend,
+        "model": condition.model,
+    }
     provenance = Provenance("cost", {"n_test": pilot} | row, seed, {"condition": condition.condition_id})
     if offline:
         each = assumed_output(judge)
         figures = _rough(sizes, each)
-        summary = _table(row | {"method": "offline"} | totals(figures, rates))
+        summary = pl.DataFrame([row | {"method": "offline"} | totals(figures, rates)], _SUMMARY)
         note = (
             f"rough: nothing was asked; it assumes {_BYTES_PER_TOKEN:g} bytes per token and {each:,.0f} tokens per "
             "answer, and the budget a third more input and twice the output"
         )
         none = frame.clear()
-        return CostEstimate(summary, figures.calibration, none, None, frame, none, (note, *rates.notes), provenance)
+        notes = [note, rates.note]
+        return CostEstimate(
+            summary, figures.calibration, none, None, frame, none, tuple(filter(None, notes)), provenance
+        )
     say_unnamed(judge, run or save_path)
     rows, weights = choose_pilot(sizes, pilot, strategy, seed)
     test_pairs = frame[rows]
@@ -323,27 +320,19 @@ def estimate_cost(
     asked = pl.DataFrame({"custom_id": names.gather(rows), "bytes": sizes[rows], "weight": weights})
     figures = _calibrated(names, sizes, rates, asked, done, usage, quantile)
     row |= {"method": "pilot", "test_strategy": strategy, "budget_quantile": quantile}
-    return CostEstimate(
-        _table(row | totals(figures, rates)), figures.calibration, test_pairs, done.results,
-        frame.filter(figures.left), done.failed_pairs, (*_pilot_notes(done, figures), *rates.notes), provenance,
-    )  # fmt: skip
-
-
-def _table(row: Mapping[str, Any]) -> pl.DataFrame:
-    return pl.DataFrame([{name: row.get(name) for name in _SUMMARY}], schema=_SUMMARY)
-
-
-def _pilot_notes(done: SubmitResult, figures: Figures) -> list[str]:
     failed = done.failed_pairs.height
-    asked = done.results.height + failed
     notes = []
     if failed:
         notes.append(
-            f"{failed} of the {asked} pairs of the pilot have no answer and will be asked, and paid for, again"
+            f"{failed} of the {len(rows)} pairs of the pilot have no answer and will be asked, and paid for, again"
         )
-    if figures.left.any() and asked < _SMALL_PILOT:
-        notes.append(f"a pilot of {asked} says little of rare long answers; take {_SMALL_PILOT} or more")
-    return notes
+    if figures.left.any() and len(rows) < _SMALL_PILOT:
+        notes.append(f"a pilot of {len(rows)} says little of rare long answers; take {_SMALL_PILOT} or more")
+    notes.append(rates.note)
+    return CostEstimate(
+        pl.DataFrame([row | totals(figures, rates)], _SUMMARY), figures.calibration, test_pairs, done.results,
+        frame.filter(figures.left), done.failed_pairs, tuple(filter(None, notes)), provenance,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,30 +343,30 @@ class Rates:
         price: of a million; None if unknown.
         batch: whether the remaining pairs go through a batch.
         tier: the service tier that they are asked at.
-        notes: what to know about them.
+        note: what to know about them.
     """
 
     price: Price | None
     batch: bool = False
     tier: str | None = None
-    notes: tuple[str, ...] = ()
+    note: str = ""
 
     @classmethod
     def of(cls, judge: Judge, *, batch: bool, discount: float | None = None) -> Rates:
         """The judge's price, for live answers or for those of a batch."""
         price = judge_member(judge, "price")
         if not isinstance(price, Price):
-            return cls(None, batch, notes=(f"no price of {judge.condition.judge_id} is known; these are tokens alone",))
+            return cls(None, batch, note=f"no price of {judge.condition.judge_id} is known; these are tokens alone")
         price = msgspec.structs.replace(price, long=None)  # which is for single prompts
         tier = None if batch else judge.condition.settings.get("service_tier")
         if cost_of(Usage(0, 0), price, tier=tier) is None:
-            return cls(None, notes=("the price of this service tier is not known; these are tokens alone",))
+            return cls(None, note="the price of this service tier is not known; these are tokens alone")
         if discount is not None:
             price = msgspec.structs.replace(price, batch=discount)
-        notes: tuple[str, ...] = ()
+        note = ""
         if batch and price.batch is None:
-            notes = ("no batch price is known, so batches count at the live price; batch_discount= says otherwise",)
-        return cls(price, batch, tier, notes)
+            note = "no batch price is known, so batches count at the live price; batch_discount= says otherwise"
+        return cls(price, batch, tier, note)
 
     def cost(self, prompt: float, completion: float) -> float:
         """What further tokens cost, none of them from the provider's cache."""
@@ -385,7 +374,7 @@ class Rates:
         return cost_of(usage, self.price, batch=self.batch, tier=self.tier) or 0.0
 
 
-def prompt_bytes(judge: Judge, pairs: pl.DataFrame) -> NDArray[np.int64]:
+def prompt_bytes(judge: Judge, pairs: pl.DataFrame) -> Ints:
     """Bytes of what is asked; of the texts alone, where a judge does not show its prompt."""
     orders = 2 if judge.condition.settings.get("both_orders") else 1
     asked = unwrapped(judge)
@@ -410,8 +399,8 @@ class Figures:
         completion: output tokens of these.
     """
 
-    used: Mapping[str, Any]
-    calibration: Mapping[str, Any]
+    used: Values
+    calibration: Values
     left: pl.Series
     prompt: Spread
     completion: Spread
@@ -419,7 +408,7 @@ class Figures:
 
 def _calibrated(
     names: pl.Series,
-    sizes: NDArray[np.int64],
+    sizes: Ints,
     rates: Rates,
     asked: pl.DataFrame,
     done: SubmitResult,
@@ -429,22 +418,26 @@ def _calibrated(
     """From what the pilot used to what the others will."""
     mine = usage.join(asked, on="custom_id", how="semi", maintain_order="left")
     last = mine.drop_nulls(["prompt_tokens", "completion_tokens"]).unique("custom_id", keep="last")
+    if last.height == 0 and done.results.height == 0:
+        failed = done.failed_pairs.row(0, named=True)
+        reason = f"{failed['error_code']}: {failed['error_message']}"
+        raise InputError(f"none of the {done.failed_pairs.height} pairs of the pilot was answered; the first: {reason}")
     if last.height == 0:
-        _complain(done)
+        judge = done.results["judge_id"][0]
+        raise InputError(f"the judge {judge} does not say how many tokens it uses; an estimate offline needs none")
     pilot = asked.join(last, on="custom_id", maintain_order="left")
     weights = pilot["weight"].to_numpy()
     fit = fit_input(pilot["bytes"].to_numpy(), pilot["prompt_tokens"].to_numpy().astype(float), weights)
     output = pilot["completion_tokens"].to_numpy().astype(float)
-    answered = usage.filter(pl.col("outcome").is_in(["win", "tie", "flip"]))["custom_id"]
+    answered = usage.filter(ANSWERED)["custom_id"]
     is_outside = ~names.is_in(asked["custom_id"].implode())
     is_known = is_outside & names.is_in(answered.implode())
     left = is_outside & ~is_known
     before = usage.filter(pl.col("custom_id").is_in(names.filter(is_known).implode()))
-    used: dict[str, Any] = {"n_test": asked.height, "n_known": is_known.sum()}
+    used: Values = {"n_test": asked.height, "n_known": is_known.sum()}
     for when, attempts in (("pilot", mine), ("known", before)):
-        used[f"{when}_cost"] = attempts["cost"].sum()
-        used[f"{when}_prompt_tokens"] = attempts["prompt_tokens"].sum()
-        used[f"{when}_completion_tokens"] = attempts["completion_tokens"].sum()
+        for name in ("cost", "prompt_tokens", "completion_tokens"):
+            used[f"{when}_{name}"] = attempts[name].sum()
     if rates.price is None and not usage["cost"].count():
         used |= {"pilot_cost": None, "known_cost": None}
     calibration = asdict(fit) | {
@@ -457,23 +450,12 @@ def _calibrated(
     return Figures(used, calibration, left, prompt, likely_sum(output, weights - 1, int(left.sum()), quantile))
 
 
-def _complain(done: SubmitResult) -> None:
-    """Refuse a pilot without an answer, or of a judge that does not count tokens."""
-    if done.results.height == 0:
-        failed = done.failed_pairs.row(0, named=True)
-        reason = f"{failed['error_code']}: {failed['error_message']}"
-        raise InputError(f"none of the {done.failed_pairs.height} pairs of the pilot was answered; the first: {reason}")
-    judge = done.results["judge_id"][0]
-    raise InputError(f"the judge {judge} does not say how many tokens it uses; an estimate offline needs none")
-
-
-def _rough(sizes: NDArray[np.int64], output_tokens: float) -> Figures:
+def _rough(sizes: Ints, output_tokens: float) -> Figures:
     """From bytes alone: no pilot, and a budget for denser text and answers twice as long."""
     fit = InputFit(0.0, 1 / _BYTES_PER_TOKEN, None, None, 0, 0.0, 0.0)
     tokens = fit.slope * float(sizes.sum())
     answers = sizes.size * output_tokens
-    calibration = asdict(fit) | {"output_n": 0, "output_mean": output_tokens}
-    calibration |= {"output_sd": None, "output_max": None}
+    calibration = asdict(fit) | {"output_n": 0, "output_mean": output_tokens, "output_sd": None, "output_max": None}
     left = pl.repeat(True, sizes.size, eager=True)
     prompt = Spread(tokens, tokens / _DENSE_TEXT)
     return Figures(dict.fromkeys(_USED.split(), 0), calibration, left, prompt, Spread(answers, 2 * answers))
@@ -490,9 +472,9 @@ def assumed_output(judge: Judge) -> float:
     return float(tokens * (2 if settings.get("both_orders") else 1))
 
 
-def totals(figures: Figures, rates: Rates) -> dict[str, Any]:
+def totals(figures: Figures, rates: Rates) -> Values:
     """All figures of the summary that follow from tokens and prices."""
-    row: dict[str, Any] = dict(figures.used)
+    row: Values = dict(figures.used)
     row |= {"n_remaining": figures.left.sum(), "batch_discount": 1.0}
     for tokens, spread in (("prompt_tokens", figures.prompt), ("completion_tokens", figures.completion)):
         spent = row[f"pilot_{tokens}"] + row[f"known_{tokens}"]

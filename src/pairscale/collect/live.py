@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,10 @@ from pairscale.collect._plan import Plan, make_plan, named_pairs, say_unnamed
 from pairscale.collect._saved import SavedResults
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import JudgeError
-from pairscale.core.options import ProgressMode, checked, optional, require_int, require_progress
+from pairscale.core.options import FilePath, ProgressMode, checked, optional, require_int, require_progress
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import ANSWER_COLUMNS, RESULTS
-from pairscale.judges.base import Judge, judge_member
+from pairscale.judges.base import AnyJudge, Judge, judge_member
 from pairscale.judges.build import make_judge
 from pairscale.runtime import (
     CONCURRENCY,
@@ -38,12 +38,10 @@ from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.writer import Entry
 
 if TYPE_CHECKING:
-    import os
-
     import polars as pl
 
     from pairscale.core.tables import Table
-    from pairscale.core.traits import Trait
+    from pairscale.core.traits import AnyTrait
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -89,17 +87,17 @@ class SubmitResult(ReprMixin, table="results", columns=ANSWER_COLUMNS):
 @checked
 async def submit_pairs(
     pairs: Table,
-    judge: str | Judge | Callable[..., Any],
+    judge: AnyJudge,
     *,
-    run: str | os.PathLike[str] | None = None,
+    run: FilePath | None = None,
     concurrency: int = CONCURRENCY,
     progress: ProgressMode = True,
     retries: int = RETRIES,
     retry_wait: float = 1.0,
     timeout: float | None = TIMEOUT,
-    save_path: str | os.PathLike[str] | None = None,
+    save_path: FilePath | None = None,
     include_raw: bool = False,
-    trait: str | Trait | None = None,
+    trait: AnyTrait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
     judge_call_args: Mapping[str, Any] | None = None,
@@ -180,7 +178,7 @@ async def submit_into(
     *,
     progress: ProgressMode = True,
     status_every: int | None = None,
-    save_path: str | os.PathLike[str] | None = None,
+    save_path: FilePath | None = None,
     include_raw: bool = False,
 ) -> SubmitResult:
     """The same as :func:`submit_pairs_async`, into a run file that is open for writing, with a judge that is made.
@@ -204,8 +202,7 @@ async def submit_into(
         budget = Budget.of(store, options.max_cost)
         also = None if saved is None else partial(_append, saved, plan, store)
         show = require_progress(progress) != "none" or status_every is not None
-        done = plan.total - plan.missing()
-        with Progress(plan.total, done, show=show, every=status_every, prices=budget.prices) as bar:
+        with Progress(plan.total, plan.n_answered(), show=show, every=status_every, prices=budget.prices) as bar:
             source = PairSource(plan, judge, store)
             async with GroupCommitWriter(store, also=also) as writer:
                 runtime = Runtime(source, writer, options, budget=budget, progress=bar)
@@ -223,8 +220,8 @@ async def submit_into(
 
 
 def _result(plan: Plan, store: RunFile, runtime: Runtime, options: RunOptions, raw: bool) -> SubmitResult:
-    settings = {"run": store.name, "concurrency": options.concurrency, "retries": options.retries}
-    settings["retry_wait"] = options.retry_wait
+    settings = {"run": store.name}
+    settings |= {name: getattr(options, name) for name in ("concurrency", "retries", "retry_wait")}
     provenance = Provenance("submit_pairs", settings, inputs={"condition": plan.condition_id})
     tables = plan.outcome(store, raw=raw)
     return SubmitResult(*tables, plan.condition_id, runtime.asked, provenance, runtime.cached, runtime.saved)
@@ -234,7 +231,7 @@ class PairSource:
     """Given pairs as a source of questions."""
 
     def __init__(self, plan: Plan, judge: Judge, store: RunFile) -> None:
-        repeats = store.repeats() if judge_member(judge, "uses_cache") else None
+        repeats = store.repeats() if judge_member(judge, "uses_cache") else {}
         self._questions = plan.questions(judge, repeats)
 
     def next(self) -> Question | None:

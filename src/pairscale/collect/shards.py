@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,14 +14,13 @@ from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.core.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.core.jobs import run_tasks
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, require_int
+from pairscale.core.options import FilePath, ProgressMode, require_int
 from pairscale.core.provenance import Provenance
+from pairscale.core.tables import Values
 from pairscale.judges.base import Judge
 from pairscale.runtime import Progress
 from pairscale.store.reading import SHARD
 from pairscale.store.runfile import open_run
-
-__all__ = ["judge_in_shards", "judge_shard"]
 
 
 class _Shard(NamedTuple):
@@ -31,21 +29,16 @@ class _Shard(NamedTuple):
     Attributes:
         number: which one, from 1.
         of: how many there are.
-        job: what tells the pairs of this job from those of another one.
+        mark: what its run file says of it: its number, of how many, and of which job.
         pairs: its pairs.
         run: its run file.
     """
 
     number: int
     of: int
-    job: str
+    mark: Values
     pairs: pl.DataFrame
     run: Path
-
-    @property
-    def mark(self) -> dict[str, Any]:
-        """What the run file says of it."""
-        return {"number": self.number, "of": self.of, "job": self.job}
 
 
 def _deal(pairs: pl.DataFrame, of: int, runs: dict[int, Path]) -> list[_Shard]:
@@ -55,30 +48,29 @@ def _deal(pairs: pl.DataFrame, of: int, runs: dict[int, Path]) -> list[_Shard]:
     digest = hashlib.sha256(named.select("custom_id", "ID1", "ID2").write_csv().encode())
     digest.update(texts.unique("ID", maintain_order=True).write_csv().encode())
     job = digest.hexdigest()[:32]
-    shards = [_Shard(n, of, job, named.gather_every(of, offset=n - 1), run) for n, run in runs.items()]
+    shards = []
+    for n, run in runs.items():
+        mark = {"number": n, "of": of, "job": job}
+        shards.append(_Shard(n, of, mark, named.gather_every(of, offset=n - 1), run))
     for shard in shards:
-        if shard.run.is_file():
-            _require_same_job(shard)
+        if not shard.run.is_file():
+            continue
+        with open_run(shard.run) as store:
+            mark = store.get_meta(SHARD)
+            is_new = mark is None and store.is_empty()
+        if mark != shard.mark and not is_new:
+            raise StoreMismatchError(
+                f"{shard.run} is not that of shard {shard.number}/{shard.of} of these pairs; give this job a folder, "
+                "or this shard a run file, of its own"
+            )
     return shards
-
-
-def _require_same_job(shard: _Shard) -> None:
-    """Refuse a run file of something else."""
-    with open_run(shard.run) as store:
-        mark = store.get_meta(SHARD)
-        is_new = mark is None and store.is_empty()
-    if mark != shard.mark and not is_new:
-        raise StoreMismatchError(
-            f"{shard.run} is not that of shard {shard.number}/{shard.of} of these pairs; give this job a folder, or "
-            "this shard a run file, of its own"
-        )
 
 
 def judge_shard(
     pairs: pl.DataFrame,
     judge: Judge,
     shard: str,
-    run: str | os.PathLike[str] | None,
+    run: FilePath | None,
     *,
     max_cost: float | None,
     **settings: Any,
@@ -117,7 +109,7 @@ def judge_in_shards(
     pairs: pl.DataFrame,
     judge: Judge,
     shards: int | None,
-    run: str | os.PathLike[str] | None,
+    run: FilePath | None,
     *,
     n_jobs: int | None,
     max_cost: float | None,
@@ -176,7 +168,7 @@ def _share(max_cost: float | None, of: int) -> float | None:
     return max_cost / of
 
 
-def _judge(task: tuple[_Shard, Judge, dict[str, Any]]) -> SubmitResult:
+def _judge(task: tuple[_Shard, Judge, Values]) -> SubmitResult:
     """What a worker does: judge a shard, or what is left of it."""
     shard, judge, settings = task
     with open_run(shard.run, write=True) as store:

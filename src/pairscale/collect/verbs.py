@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.collect.shards import judge_in_shards, judge_shard
+from pairscale.core.documents import DOCUMENT_SUFFIXES
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.jobs import require_jobs
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, checked
+from pairscale.core.options import FilePath, ProgressMode, checked
 from pairscale.core.texts import read_document
-from pairscale.core.traits import Trait
-from pairscale.judges.base import Judge
+from pairscale.core.traits import AnyTrait
+from pairscale.judges.base import AnyJudge
 from pairscale.judges.build import judge_with
 from pairscale.pairing.reading import read_given_pairs
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
     Answer = Literal["winner", "probability"]
 
-_FILES = {".txt", ".md", ".html", ".htm", ".docx", ".doc", ".odt", ".rtf", ".pdf", ".csv", ".json", ".jsonl"}
+_FILES = {*DOCUMENT_SUFFIXES, ".doc", ".rtf", ".csv", ".json", ".jsonl"}
 """A single word that ends in one of these is the name of a file, not a text."""
 
 
 @checked
 def judge(
-    pairs: Table | str | os.PathLike[str],
-    judge: str | Judge | Callable[..., Any] = "lexical",
+    pairs: Table | FilePath,
+    judge: AnyJudge = "lexical",
     *,
-    run: str | os.PathLike[str] | None = None,
-    trait: str | Trait | None = None,
+    run: FilePath | None = None,
+    trait: AnyTrait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
     concurrency: int = CONCURRENCY,
@@ -53,7 +53,7 @@ def judge(
     shard: str | None = None,
     shards: int | None = None,
     n_jobs: int | None = None,
-    save_path: str | os.PathLike[str] | None = None,
+    save_path: FilePath | None = None,
     a_col: str | None = None,
     b_col: str | None = None,
     encoding: str | None = None,
@@ -117,11 +117,11 @@ def judge(
         judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price,
         answer=answer,
     )  # fmt: skip
-    settings: dict[str, Any] = {
-        "concurrency": concurrency, "retries": retries, "timeout": timeout, "max_cost": max_cost,
-    }  # fmt: skip
     require_jobs(n_jobs)
-    settings |= {"run": run, "progress": progress}
+    settings: dict[str, Any] = {
+        "concurrency": concurrency, "retries": retries, "timeout": timeout, "max_cost": max_cost, "run": run,
+        "progress": progress,
+    }  # fmt: skip
     if shards is None and n_jobs is not None:
         raise InputError("`n_jobs=` runs shards at once: say how many there are with `shards=`")
     if shard is None and shards is None:
@@ -144,8 +144,8 @@ def compare(
     text1: str | Path,
     text2: str | Path,
     *,
-    judge: str | Judge | Callable[..., Any] = "lexical",
-    trait: str | Trait | None = None,
+    judge: AnyJudge = "lexical",
+    trait: AnyTrait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
     base_url: str | None = None,
@@ -189,9 +189,7 @@ def compare(
     return answers.results
 
 
-def pair_of(
-    text1: str | os.PathLike[str], text2: str | os.PathLike[str], encoding: str | None = None
-) -> dict[str, str]:
+def pair_of(text1: FilePath, text2: FilePath, encoding: str | None = None) -> dict[str, str]:
     """Two texts, or text files, as a pair.
 
     Args:
@@ -205,7 +203,7 @@ def pair_of(
     return {"ID1": "first", "text1": _text(text1, encoding), "ID2": "second", "text2": _text(text2, encoding)}
 
 
-def _text(given: str | os.PathLike[str], encoding: str | None) -> str:
+def _text(given: FilePath, encoding: str | None) -> str:
     is_file = not isinstance(given, str)
     with contextlib.suppress(OSError, ValueError):  # a long text is not the name of a file
         is_file = is_file or Path(given).is_file()

@@ -15,7 +15,7 @@ import polars as pl
 
 from pairscale.core.errors import TableError, UnsureColumnError
 from pairscale.core.options import require_int
-from pairscale.core.tables import as_text, is_blank, listed
+from pairscale.core.tables import Values, as_text, is_blank, listed
 
 Column = int | str
 """A column by its name, by its position from 0, or, of JSON, by its path."""
@@ -156,7 +156,7 @@ def _is_key(column: pl.Series) -> bool:
     return bool(is_full and not column.is_duplicated().any())
 
 
-def with_paths(rows: list[dict[str, Any]], paths: Sequence[Column | None], what: str) -> list[dict[str, Any]]:
+def with_paths(rows: list[Values], paths: Sequence[Column | None], what: str) -> list[Values]:
     """Rows of JSON, with what a path leads to as a column of that name.
 
     A path is ``meta.author`` or ``messages[0].content``, with or without ``$.`` before it. A column whose own name is

@@ -75,7 +75,7 @@ class Condition:
     model: str | None = None
     trait: str | None = None
     template_id: str | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def condition_id(self) -> str:
@@ -300,7 +300,10 @@ def build_btl_results_data(
     require_choice(phase, "phase", PHASES)
     first = require_int(iter_start, "iter_start")
     frame = as_comparisons(results)
-    _require_winners(frame)
+    wrong = ~frame.select(OF_ITS_PAIR).to_series()
+    if wrong.any():
+        rows = f"{row_numbers(wrong)} (first {frame['better_id'].filter(wrong)[0]!r})"
+        raise TableError(f"results: better_id is not of its pair, or missing, in {rows}; leave those rows out first")
     ordered, unordered = key_expressions("ID1", "ID2")
     start = received_at_start or datetime(1970, 1, 1, tzinfo=UTC)
     start = start.astimezone(UTC) if start.tzinfo else start.replace(tzinfo=UTC)
@@ -323,11 +326,3 @@ def build_btl_results_data(
         )
         .cast(CANONICAL)  # type: ignore[arg-type]
     )
-
-
-def _require_winners(frame: pl.DataFrame) -> None:
-    wrong = ~frame.select(OF_ITS_PAIR).to_series()
-    if wrong.any():
-        first = frame["better_id"].filter(wrong)[0]
-        rows = f"{row_numbers(wrong)} (first {first!r})"
-        raise TableError(f"results: better_id is not of its pair, or missing, in {rows}; leave those rows out first")

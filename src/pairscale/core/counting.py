@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pairscale.core.errors import FileFormatError, TableError
+from pairscale.core.options import FilePath
 from pairscale.core.tables import TIMES, first_line
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def is_many(n: int) -> bool:
     return n > IN_MEMORY
 
 
-def is_pattern(path: str | os.PathLike[str]) -> bool:
+def is_pattern(path: FilePath) -> bool:
     """Whether a path is a pattern such as ``results/*.parquet``, and no file of that name is there."""
     return glob.has_magic(os.fspath(path)) and "://" not in os.fspath(path) and not Path(path).exists()
 

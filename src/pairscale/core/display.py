@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pairscale.core.errors import InputError, MissingExtraError, UnknownNameError
-from pairscale.core.options import checked
+from pairscale.core.options import FilePath, checked
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
     import altair as alt
@@ -76,7 +75,10 @@ class ReprMixin:
             raise MissingExtraError("a pandas table", "pandas") from error
 
     def _repr_html_(self) -> str:
-        first, *rest = (escape(line) for line in _headline(self))
+        text = repr(self)
+        if text.startswith(f"<{type(self).__name__}") and text.endswith(">"):
+            text = text[1:-1]
+        first, *rest = (escape(_cut(_visible(line), LONGEST_LINE)) for line in text.splitlines())
         parts = [f"<p><strong>{first}</strong>{''.join(f'<br>{line}' for line in rest)}</p>"]
         parts.append(_html_table(self))
         parts.append(self._chart_html())
@@ -105,9 +107,7 @@ class PlotMixin(ReprMixin):
             cls._charts = charts
 
     @checked
-    def plot(
-        self, path: str | os.PathLike[str] | None = None, *, kind: str | None = None, **options: Any
-    ) -> alt.TopLevelMixin:
+    def plot(self, path: FilePath | None = None, *, kind: str | None = None, **options: Any) -> alt.TopLevelMixin:
         """The chart of this result, which a notebook shows.
 
         Args:
@@ -139,7 +139,7 @@ class ReportMixin:
     __slots__ = ()
 
     @checked
-    def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
+    def report(self, path: FilePath, **options: Any) -> Path:
         """Write the report of this result: one HTML file that opens from the disk.
 
         Args:
@@ -154,14 +154,6 @@ class ReportMixin:
 
 
 # What is shown
-
-
-def _headline(result: ReprMixin) -> list[str]:
-    """What a result says of itself, line by line."""
-    text = repr(result)
-    if text.startswith(f"<{type(result).__name__}") and text.endswith(">"):
-        text = text[1:-1]
-    return [_cut(_visible(line), LONGEST_LINE) for line in text.splitlines()]
 
 
 def _notices(result: ReprMixin) -> list[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import codecs
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.notices import notice
+from pairscale.core.options import FilePath
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -23,7 +23,7 @@ _FOREIGN = re.compile(r"[^\x00-\x7f€…‘’“”•–—™\xa0¡§©«®�
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f]")
 
 
-def read_bytes(path: str | os.PathLike[str], most: int = -1) -> bytes:
+def read_bytes(path: FilePath, most: int = -1) -> bytes:
     """The bytes of a file, or the first ``most`` of them.
 
     Raises:
@@ -85,6 +85,6 @@ def decode(data: bytes, name: str, encoding: str | None = None, *, tell: Callabl
     return text
 
 
-def read_text(path: str | os.PathLike[str], encoding: str | None = None) -> str:
+def read_text(path: FilePath, encoding: str | None = None) -> str:
     """The text of a file; see :func:`decode`."""
     return decode(read_bytes(path), str(path), encoding)

@@ -24,7 +24,8 @@ from pairscale.core.columns import Column, with_paths
 from pairscale.core.encodings import read_bytes, read_text
 from pairscale.core.errors import FileFormatError
 from pairscale.core.formulas import guarded_frame, unguarded_frame
-from pairscale.core.tables import CANONICAL, FAILED, RESULTS, TEXT_COLUMNS, first_line, listed, to_frame
+from pairscale.core.options import FilePath
+from pairscale.core.tables import CANONICAL, FAILED, RESULTS, TEXT_COLUMNS, Values, first_line, listed, to_frame
 from pairscale.core.workbooks import read_workbook, write_sheets
 
 TextColumns = Sequence[str] | Callable[[pl.DataFrame], Collection[str]]
@@ -40,7 +41,7 @@ _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 
 
 def read_table(
-    path: str | os.PathLike[str],
+    path: FilePath,
     *,
     text: TextColumns = (),
     encoding: str | None = None,
@@ -66,7 +67,10 @@ def read_table(
     if suffix in _JSON_SUFFIXES:
         frame = to_frame(with_paths(_json_rows(source, encoding), paths, str(source)), str(source))
     elif suffix == ".parquet":
-        frame = _read_parquet(source)
+        try:
+            frame = pl.read_parquet(io.BytesIO(read_bytes(source)))
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise FileFormatError(f"{path} is not a parquet file: {first_line(error)}") from None
     elif suffix == ".xlsx":
         frame = read_workbook(read_bytes(source), source)
     else:
@@ -76,7 +80,7 @@ def read_table(
     return frame
 
 
-def read_json(path: str | os.PathLike[str], *, encoding: str | None = None) -> Any:
+def read_json(path: FilePath, *, encoding: str | None = None) -> Any:
     """What a JSON file says; an empty list for an empty file.
 
     Args:
@@ -90,9 +94,7 @@ def read_json(path: str | os.PathLike[str], *, encoding: str | None = None) -> A
     return _json(content, Path(path), 1) if content.strip() else []
 
 
-def read_rows(
-    path: str | os.PathLike[str], *, text: Sequence[str] = (), encoding: str | None = None
-) -> list[dict[str, Any]]:
+def read_rows(path: FilePath, *, text: Sequence[str] = (), encoding: str | None = None) -> list[Values]:
     """The rows of a table; those of a jsonl or json file unchanged, whatever is nested in them.
 
     Args:
@@ -125,7 +127,10 @@ def _read_delimited(path: Path, text: TextColumns, encoding: str | None) -> pl.D
     content = read_text(path, encoding)
     if not content.strip():
         return pl.DataFrame()
-    separator = "\t" if path.suffix.lower() == ".tsv" else _separator(content)
+    separator = "\t"
+    if path.suffix.lower() != ".tsv":
+        head = re.split(r"[\r\n]", _QUOTED.sub("", content[:_HEAD].lstrip()), maxsplit=1)[0]
+        separator = max(",;\t", key=head.count)
     records = _records(content, separator, path)
     header = _header(next(records), path)
     blocks = [pl.DataFrame(schema=dict.fromkeys(header, pl.String))]
@@ -135,11 +140,6 @@ def _read_delimited(path: Path, text: TextColumns, encoding: str | None) -> pl.D
     frame = pl.concat(blocks)
     more = text(frame) if callable(text) else text
     return unguarded_frame(_typed(frame, {*TEXT_COLUMNS, *more}, decimal_comma=separator == ";"))
-
-
-def _separator(content: str) -> str:
-    head = re.split(r"[\r\n]", _QUOTED.sub("", content[:_HEAD].lstrip()), maxsplit=1)[0]
-    return max(",;\t", key=head.count)
 
 
 def _records(content: str, separator: str, path: Path) -> Iterator[list[str]]:
@@ -201,7 +201,7 @@ def _guessed(cells: pl.Series, decimal_comma: bool) -> pl.Series:
     return lower == "true" if lower.is_in(["true", "false"]).all() else cells
 
 
-def _json_rows(path: Path, encoding: str | None) -> list[dict[str, Any]]:
+def _json_rows(path: Path, encoding: str | None) -> list[Values]:
     """The objects of a json or jsonl file."""
     if path.suffix.lower() == ".json":
         rows = read_json(path, encoding=encoding)
@@ -223,17 +223,10 @@ def _json(document: str, path: Path, line: int) -> Any:
         raise FileFormatError(f"{path}: line {line} is not JSON that a table can hold: {first_line(error)}") from None
 
 
-def _read_parquet(path: Path) -> pl.DataFrame:
-    try:
-        return pl.read_parquet(io.BytesIO(read_bytes(path)))
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise FileFormatError(f"{path} is not a parquet file: {first_line(error)}") from None
-
-
 # Tables out.
 
 
-def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> Path:
+def write_table(frame: pl.DataFrame, path: FilePath) -> Path:
     """Write a table by the ending of the file's name, whole or not at all.
 
     Text that looks like a formula is never one: in Excel its cell is of the kind text, in csv and tsv it gets an
@@ -254,7 +247,7 @@ def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def write_workbook(sheets: Mapping[str, pl.DataFrame], path: str | os.PathLike[str]) -> Path:
+def write_workbook(sheets: Mapping[str, pl.DataFrame], path: FilePath) -> Path:
     """Write tables as the sheets of one Excel file, whole or not at all.
 
     Args:

@@ -13,7 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
+
+    from pairscale.core.timelimit import Clock
 
 PAUSE = 0.25
 """Seconds between two updates: every one is a message to the browser."""
@@ -33,7 +35,7 @@ class LiveOutput:
         clock: Seconds that never go back.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
         self._next = 0.0
         self._handle: Any = None

@@ -319,10 +319,7 @@ def choices_in_words(choices: Iterable[Any]) -> str:
 
 def shown(value: Any) -> str:
     """A refused value as a message shows it: as Python writes it, and not too long."""
-    try:
-        text = repr(value.item() if type(value).__module__ == "numpy" and not value.shape else value)
-    except ValueError:  # Python writes no whole number of more than 4,300 digits
-        return "a number with too many digits"
+    text = repr(value.item() if type(value).__module__ == "numpy" and not value.shape else value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from pairscale.core.errors import FileFormatError, TemplateError
 from pairscale.core.home import home_folder
 from pairscale.core.notices import notice
-from pairscale.core.options import checked
+from pairscale.core.options import FilePath, checked
 from pairscale.core.provenance import text_hash
 
 PLACEHOLDERS = ("{TRAIT_NAME}", "{TRAIT_DESCRIPTION}", "{SAMPLE_1}", "{SAMPLE_2}")
@@ -58,12 +58,17 @@ def build_prompt(template: str, trait_name: str, trait_desc: str, text1: str, te
         >>> build_prompt(template, "Warmth", "kindness", "Dear {SAMPLE_2}", r"C:\new")
         'Warmth (kindness): Dear {SAMPLE_2} | C:\\new'
     """
-    filling = dict(zip(PLACEHOLDERS, (trait_name, trait_desc, text1, text2), strict=True))
+    return filled(template, trait_name, trait_desc, text1, text2)
+
+
+def filled(template: str, *values: str) -> str:
+    """A template with these values in the places of its placeholders, in their order."""
+    filling = dict(zip(PLACEHOLDERS, values, strict=True))
     return _PLACEHOLDER.sub(lambda placeholder: filling[placeholder[0]], _checked(template, "the template"))
 
 
 @checked
-def set_prompt_template(template: str | None = None, file: str | os.PathLike[str] | None = None) -> str:
+def set_prompt_template(template: str | None = None, file: FilePath | None = None) -> str:
     """A template that is fit for use: the one given, or else the default.
 
     Nothing is stored; pass on what is returned, or see :func:`register_prompt_template`.
@@ -131,7 +136,7 @@ def list_prompt_templates(include_builtin: bool = True, include_registered: bool
 def register_prompt_template(
     name: str,
     template: str | None = None,
-    file: str | os.PathLike[str] | None = None,
+    file: FilePath | None = None,
     overwrite: bool = False,
     save: bool = False,
 ) -> str:

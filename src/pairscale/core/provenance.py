@@ -75,8 +75,8 @@ class Provenance:
     """
 
     method: str
-    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    settings: Mapping[str, Any] = field(default_factory=dict)
     seed: int | None = None
-    inputs: Mapping[str, str] = field(default_factory=dict[str, str])
+    inputs: Mapping[str, str] = field(default_factory=dict)
     version: str = __version__
     created_at: str = field(default_factory=utc_now)

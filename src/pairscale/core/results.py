@@ -80,7 +80,7 @@ class Results:
     table: pl.DataFrame
     form: str | None = None
     columns: tuple[str, ...] = ()
-    unknown: Mapping[str, int] = field(default_factory=dict[str, int])
+    unknown: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def line(self) -> str:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -19,8 +18,8 @@ from pairscale.core.encodings import read_text
 from pairscale.core.errors import FileFormatError, InputError, MissingExtraError, PairscaleError, TableError
 from pairscale.core.files import TABLE_SUFFIXES, read_table
 from pairscale.core.notices import notice, plural
-from pairscale.core.options import checked
-from pairscale.core.tables import Table, as_text, id_text, is_blank, listed, require_ids, row_numbers, to_frame
+from pairscale.core.options import FilePath, checked
+from pairscale.core.tables import Table, Values, as_text, id_text, is_blank, listed, require_ids, row_numbers, to_frame
 from pairscale.core.texts import MISSING_EXTRA, FileRead, read_folder, without_final_break
 
 MAX_TEXT_BYTES = LONGEST_TEXT
@@ -56,7 +55,7 @@ class SamplesReport(ReprMixin, table="files", columns=None):
     @property
     def files(self) -> pl.DataFrame:
         """One row per file: ``file kind read characters pages pages_without_text reason note``."""
-        columns: dict[str, Any] = {"file": pl.String, "kind": pl.String, "read": pl.Boolean}
+        columns: Values = {"file": pl.String, "kind": pl.String, "read": pl.Boolean}
         columns |= dict.fromkeys(("characters", "pages", "pages_without_text"), pl.Int64)
         rows = [
             (
@@ -97,7 +96,7 @@ class SamplesReport(ReprMixin, table="files", columns=None):
             lines += [f"  {printable(line)}" for line in _by_reason(self.skipped)]
         return [*lines, *(f"note: {printable(note)}" for note in self.notes)]
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Values:
         """What is kept beside a run: everything but the texts."""
         return {
             "source": self.source,
@@ -349,9 +348,7 @@ def say_positions(id_col: Column | None, text_col: Column | None) -> None:
 
 
 @checked
-def read_samples_dir(
-    path: str | os.PathLike[str] = ".", pattern: str = _TEXT_FILES, *, encoding: str | None = None
-) -> pl.DataFrame:
+def read_samples_dir(path: FilePath = ".", pattern: str = _TEXT_FILES, *, encoding: str | None = None) -> pl.DataFrame:
     """Samples from a folder of text files: the name without its ending is the id, and a final line break is left out.
 
     Args:

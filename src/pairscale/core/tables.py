@@ -19,17 +19,24 @@ from pairscale.core.notices import plural
 Table: TypeAlias = Any
 """A table of any kind: Polars, pandas, Arrow, a list of dicts, a dict of columns, or an object with ``results``."""
 
+Row: TypeAlias = Mapping[str, Any]
+"""A row of a table or of a log: values by the names of columns."""
+Values: TypeAlias = dict[str, Any]
+"""Values by their names, such as the columns of a row that is being made."""
+Schema: TypeAlias = dict[str, pl.DataType]
+"""Columns and their types."""
+
 _TEXT = pl.String()
 _INT = pl.Int64()
 _REAL = pl.Float64()
 
-SAMPLES: dict[str, pl.DataType] = {"ID": _TEXT, "text": _TEXT}
+SAMPLES: Schema = {"ID": _TEXT, "text": _TEXT}
 """Samples: one row per text; other columns are kept."""
 
-PAIRS: dict[str, pl.DataType] = {"ID1": _TEXT, "text1": _TEXT, "ID2": _TEXT, "text2": _TEXT}
+PAIRS: Schema = {"ID1": _TEXT, "text1": _TEXT, "ID2": _TEXT, "text2": _TEXT}
 """Pairs: one row per question; a column ``name1`` with its ``name2`` describes the two samples and moves with them."""
 
-COMPARISON_COLUMNS: dict[str, pl.DataType] = {
+COMPARISON_COLUMNS: Schema = {
     "outcome": _TEXT,
     "judge_id": _TEXT,
     "trait": _TEXT,
@@ -39,7 +46,7 @@ COMPARISON_COLUMNS: dict[str, pl.DataType] = {
 }
 """What a comparison says of itself, behind the columns of :data:`RESULTS`."""
 
-RESULTS: dict[str, pl.DataType] = {
+RESULTS: Schema = {
     "custom_id": _TEXT,
     "ID1": _TEXT,
     "ID2": _TEXT,
@@ -63,14 +70,14 @@ RESULTS: dict[str, pl.DataType] = {
 """Results of judging, one row per judged pair."""
 
 
-def result_columns(*, raw: bool, more: Mapping[str, pl.DataType] | None = None) -> dict[str, pl.DataType]:
+def result_columns(*, raw: bool, more: Mapping[str, pl.DataType] | None = None) -> Schema:
     """The columns of results with those that only some have, in the order of all.
 
     Args:
         raw: with ``raw_response``, behind ``cost``.
         more: what one provider's batches add, behind ``reasoning_tokens``.
     """
-    columns: dict[str, pl.DataType] = {}
+    columns: Schema = {}
     for name, kind in RESULTS.items():
         columns[name] = kind
         if name == "reasoning_tokens" and more:
@@ -83,7 +90,7 @@ def result_columns(*, raw: bool, more: Mapping[str, pl.DataType] | None = None) 
 ANSWER_COLUMNS = ("ID1", "ID2", "better_id", "outcome", "judge_id", "model", "content", "cost")
 """What is shown of a result where there is not room for everything."""
 
-CANONICAL: dict[str, pl.DataType] = {
+CANONICAL: Schema = {
     "pair_uid": _TEXT,
     "unordered_key": _TEXT,
     "ordered_key": _TEXT,
@@ -99,7 +106,7 @@ CANONICAL: dict[str, pl.DataType] = {
 }
 """Canonical results, the input of the Bayesian model."""
 
-FAILED: dict[str, pl.DataType] = {
+FAILED: Schema = {
     "error_code": _TEXT,
     "error_message": _TEXT,
     "attempt": _INT,

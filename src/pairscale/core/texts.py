@@ -16,6 +16,7 @@ from pairscale.core.documents.kinds import LARGEST_FILE, LONGEST_TEXT, require_c
 from pairscale.core.encodings import decode, read_bytes
 from pairscale.core.errors import FileFormatError, MissingExtraError
 from pairscale.core.notices import notice
+from pairscale.core.options import FilePath
 
 MISSING_EXTRA = 'needs an optional package: pip install "pairscale[documents]"'
 """Why a file is not read on a plain installation."""
@@ -85,7 +86,7 @@ def read_folder(path: Path, encoding: str | None = None) -> tuple[dict[str, str]
     return texts, files
 
 
-def read_document(path: str | os.PathLike[str], encoding: str | None = None) -> Document:
+def read_document(path: FilePath, encoding: str | None = None) -> Document:
     """The text of one file; a notice names what was left out. A file of an unknown ending is taken for text.
 
     Raises:

@@ -3,48 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
+Clock: TypeAlias = Callable[[], float]
+"""Tells the time, in seconds that never go back."""
 
 
 class TimeLimitError(TimeoutError):
     """An answer did not come in time; other than a ``TimeoutError`` of the judge itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimeLimit:
-    """Ends what takes longer than the given seconds.
+async def within(seconds: float | None, answer: Awaitable[T]) -> T:
+    """Wait for an answer for that long at most; None waits as long as it takes.
 
     Time in which a question waits for its turn does not count, see :func:`waiting_for_turn`.
 
-    Attributes:
-        seconds: how long each answer may take.
+    Raises:
+        TimeLimitError: it took too long.
     """
-
-    seconds: float
-
-    async def within(self, answer: Awaitable[T]) -> T:
-        """Wait for an answer.
-
-        Raises:
-            TimeLimitError: it took too long.
-        """
-        timeout = asyncio.timeout(self.seconds)
-        token = _AROUND.set(_Running(timeout, self.seconds, asyncio.get_running_loop()))
-        try:
-            async with timeout:
-                return await answer
-        except TimeoutError:
-            if timeout.expired():
-                raise TimeLimitError from None
-            raise
-        finally:
-            _AROUND.reset(token)
+    if seconds is None:
+        return await answer
+    timeout = asyncio.timeout(seconds)
+    token = _AROUND.set(_Running(timeout, seconds, asyncio.get_running_loop()))
+    try:
+        async with timeout:
+            return await answer
+    except TimeoutError:
+        if timeout.expired():
+            raise TimeLimitError(f"no answer within {seconds:g} seconds") from None
+        raise
+    finally:
+        _AROUND.reset(token)
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ count. The last three built-in traits are meant for answers of language models, 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.core.options import checked, shown
@@ -26,6 +27,9 @@ class Trait:
     description: str
     key: str | None = None
 
+
+AnyTrait: TypeAlias = str | Trait
+"""The key of a built-in trait, or a trait."""
 
 _DEFINITIONS = {
     "overall_quality": (
@@ -99,7 +103,7 @@ def list_traits() -> tuple[Trait, ...]:
     return tuple(_TRAITS.values())
 
 
-def as_trait(trait: str | Trait) -> Trait:
+def as_trait(trait: AnyTrait) -> Trait:
     """A trait, which may be given by its key.
 
     Raises:
@@ -149,7 +153,7 @@ def trait_description(
     return _TRAITS[name]
 
 
-def choose_trait(trait: str | Trait, name: str | None, description: str | None) -> Trait:
+def choose_trait(trait: AnyTrait, name: str | None, description: str | None) -> Trait:
     """The custom trait where its name and definition are given, else ``trait``.
 
     Raises:

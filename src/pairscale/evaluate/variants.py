@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.options import checked, optional, require_int, require_number
 from pairscale.core.provenance import fingerprint
-from pairscale.core.timelimit import TimeLimit, TimeLimitError
+from pairscale.core.timelimit import TimeLimitError, within
 from pairscale.evaluate.comparators import together
 from pairscale.evaluate.formats.reading import ANSWER_SUFFIXES, recorded
 from pairscale.evaluate.store import COST_IS_ESTIMATE, RECORDED, TIMED_OUT, EvaluationStore
@@ -407,15 +407,12 @@ class VariantRunner:
         """What a variant answers; that it raises, or takes too long, is its answer to this task."""
         start = time.perf_counter()
         try:
-            answer = variant.answer(task, repeat)
-            if self._timeout is not None:
-                answer = TimeLimit(self._timeout).within(answer)
-            trace = as_trace(await answer, "a variant's answer")
+            answer = await within(self._timeout, variant.answer(task, repeat))
+            trace = as_trace(answer, "a variant's answer")
         except JudgeError:
             raise  # it can answer nothing at all
-        except TimeLimitError:
-            why = f"timeout: no answer within {self._timeout:g} seconds"
-            trace = Trace(exception=why, metadata={TIMED_OUT: self._timeout})
+        except TimeLimitError as error:
+            trace = Trace(exception=f"timeout: {error}", metadata={TIMED_OUT: self._timeout})
         except BaseException as error:  # an object of the user's own may raise anything
             if ends_run(error):
                 raise

@@ -15,6 +15,7 @@ import polars as pl
 
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError, PairscaleError
+from pairscale.core.tables import Values
 from pairscale.evaluate.comparators import PairwiseOutcome
 from pairscale.evaluate.formats.reading import Answer, of_variant, read_answers
 from pairscale.evaluate.inference.failures import Failures, count_failure, failed_sides, require_failures
@@ -22,7 +23,7 @@ from pairscale.evaluate.inference.win_rate import WinRate, win_rate
 from pairscale.evaluate.judge import pairwise_judge
 from pairscale.evaluate.run import NO_ANSWER
 from pairscale.evaluate.tasks import Task, Trace, as_trace, id_key, id_of, input_key
-from pairscale.judges.base import Judge
+from pairscale.judges.base import AnyJudge
 
 _Baseline: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Any"
 _KEY = "pairwise"
@@ -31,7 +32,7 @@ _MOST_EPOCHS = 64
 
 def pairwise_scorer(
     baseline: _Baseline,
-    judge: str | Judge | Callable[..., Any],
+    judge: AnyJudge,
     criterion: str,
     *,
     swap: bool = True,
@@ -91,7 +92,7 @@ def win_rate_of(scores: Mapping[str, float]) -> WinRate:
     """
     # A mean of epochs is a number of wins, ties and losses with that mean; as many for every sample.
     size = next((n for n in range(1, _MOST_EPOCHS) if all(_is_whole(2 * n * one) for one in scores.values())), 32)
-    rows: list[dict[str, Any]] = []
+    rows: list[Values] = []
     for sample, score in scores.items():
         halves = round(2 * size * score)
         wins, is_odd = divmod(halves, 2)
@@ -185,7 +186,7 @@ def _registered() -> Callable[..., Any]:
             now = Trace(state.output.completion or "", exception=state.output.error)
             task = Task({"input": state.input_text}, id_of(state.sample_id), target.text or None)
             outcome = await _outcome(comparator, task, before, now, way)
-            more: dict[str, Any] = {
+            more: Values = {
                 "outcome": str(outcome.outcome),
                 "winner": outcome.winner,
                 "baseline": before.output,

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from pairscale.core.options import shown
-from pairscale.core.prompts import build_prompt
+from pairscale.core.prompts import filled
 from pairscale.core.provenance import text_hash
 from pairscale.providers.base import CHOICE_KEY
 
@@ -235,7 +235,7 @@ def guarded_prompt(template: str, trait: Trait, text1: str, text2: str, *tags: s
     """
     if any(holds_fences(text, template, *tags) for text in (text1, text2)):
         template = _fenced(template, text_hash(f"{text_hash(text1)}{text_hash(text2)}")[:_MARK_LENGTH])
-    return build_prompt(template, trait.name, trait.description, text1, text2)
+    return filled(template, trait.name, trait.description, text1, text2)
 
 
 def _fenced(template: str, mark: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -10,6 +10,7 @@ from pairscale.core.comparisons import ERROR_CODES, Condition, Outcome
 from pairscale.core.errors import InputError
 from pairscale.core.failures import FAILURES, Failure
 from pairscale.core.options import require_int, require_number
+from pairscale.core.tables import Values
 
 Item: TypeAlias = Mapping[str, Any]
 """A sample as a judge sees it: ``ID`` (also as ``item_id``), ``text``, and every other column of the samples."""
@@ -212,7 +213,10 @@ class Judge(Protocol):
         ...
 
 
-_DEFAULTS: Mapping[str, Any] = {
+AnyJudge: TypeAlias = str | Judge | Callable[..., Any]
+"""A judge by its name, a judge, or a function ``judge(A, B)``; see :func:`pairscale.make_judge`."""
+
+_DEFAULTS: Values = {
     "max_cost_of": None, "price": None, "uses_cache": False, "waits_for_people": False, "graded": True,
     "allow_ties": None, "aclose": None,
 }  # fmt: skip

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pairscale.core.errors import InputError
 from pairscale.core.provenance import text_hash
+from pairscale.core.tables import Values
 from pairscale.core.traits import Trait
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.judges.llm import LLMJudge, unanswered
@@ -35,7 +35,7 @@ def with_batch_cost(judge: BatchJudge, asked: JudgePair, verdict: Verdict) -> Ve
     return verdict.with_cost_at_most(judge.request_cost(judge.request(asked), batch=True))
 
 
-def restored(description: Mapping[str, Any], api_key: str | None = None) -> BatchJudge:
+def restored(description: Values, api_key: str | None = None) -> BatchJudge:
     """The judge of a description.
 
     Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,8 +14,9 @@ from pairscale.core.files import read_table
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, optional, read_setting, require_choice, require_flag, require_mapping
 from pairscale.core.prompts import template_from
-from pairscale.core.traits import Trait, as_trait, trait_description
-from pairscale.judges.base import Judge
+from pairscale.core.tables import Values
+from pairscale.core.traits import AnyTrait, Trait, as_trait, trait_description
+from pairscale.judges.base import AnyJudge, Judge
 from pairscale.judges.function import FunctionJudge, takes
 from pairscale.judges.human import HumanJudge
 from pairscale.judges.lexical import LexicalJudge
@@ -37,9 +39,9 @@ _KNOWN = "provider:model (such as openai:gpt-5.1), lexical, simulated:COLUMN, re
 
 @checked
 def make_judge(
-    judge: str | Judge | Callable[..., Any],
+    judge: AnyJudge,
     *,
-    trait: str | Trait | None = None,
+    trait: AnyTrait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
     judge_call_args: Mapping[str, Any] | None = None,
@@ -97,36 +99,30 @@ def make_judge(
     return BothOrders(made) if both_orders else made
 
 
-def _embedded(
-    judge: str, trait: Trait | None, prompt: tuple[str, str] | None, settings: dict[str, Any]
-) -> Judge | None:
+def _embedded(judge: str, trait: Trait | None, prompt: tuple[str, str] | None, settings: Values) -> Judge | None:
     """A judge that comes with pairscale; None for the name of something else."""
     kind, _, rest = judge.partition(":")
     make: Callable[..., Judge]
-    subject: Any
+    trait = trait or trait_description()
     if judge == "lexical":
-        make = LexicalJudge
-        subject = "overall_quality" if trait is None else trait.key or trait.name
+        make = partial(LexicalJudge, trait.key or trait.name)
     elif judge == "human":
-        make = HumanJudge
-        subject = trait or trait_description()
+        make = partial(HumanJudge, trait)
     elif kind == "simulated":
-        make = SimulatedJudge
-        subject = rest or "theta_true"
+        make = partial(SimulatedJudge, rest or "theta_true")
     elif kind == "replay" and rest:
-        make = ReplayJudge
-        subject = read_table(rest)
+        make = partial(ReplayJudge, read_table(rest))
     else:
         return None
     if prompt is not None:
         notice(f"the judge {judge!r} reads no prompt; the template {prompt[0]!r} has no effect")
     try:
-        return make(subject, **settings)
+        return make(**settings)
     except TypeError as error:
         raise InputError(f"judge {judge!r} does not take these settings: {error}") from None
 
 
-def own_settings(judge: str) -> tuple[str, dict[str, Any]]:
+def own_settings(judge: str) -> tuple[str, Values]:
     """A judge's name, and the settings that follow it, as in ``openai:gpt-5.1,reasoning=low``."""
     name, *settings = judge.split(",")
     if not settings or judge.startswith("replay:"):
@@ -135,9 +131,9 @@ def own_settings(judge: str) -> tuple[str, dict[str, Any]]:
 
 
 def judge_with(
-    judge: str | Judge | Callable[..., Any] | Sequence[str | Judge | Callable[..., Any]],
+    judge: AnyJudge | Sequence[AnyJudge],
     *,
-    trait: str | Trait | None = None,
+    trait: AnyTrait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
     base_url: str | None = None,
@@ -187,7 +183,7 @@ def _is_model(judge: object) -> bool:
     return kind not in EMBEDDED and kind in PROVIDERS  # to ask for a provider reads what is installed
 
 
-def want_probability(judge: object, settings: dict[str, Any]) -> None:
+def want_probability(judge: object, settings: Values) -> None:
     """Ask a model for what a probability is made of; refuse people, who give none.
 
     Args:
@@ -237,7 +233,7 @@ def _called(
     function: Callable[..., Any],
     trait: Trait | None,
     prompt: tuple[str, str] | None,
-    settings: dict[str, Any],
+    settings: Values,
 ) -> FunctionJudge:
     name = settings.pop("name", None)
     label = None

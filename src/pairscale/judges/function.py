@@ -20,6 +20,7 @@ from pairscale.core.comparisons import ERROR_CODES, Condition
 from pairscale.core.errors import InputError, PairscaleError
 from pairscale.core.options import optional, require_probability
 from pairscale.core.provenance import fingerprint
+from pairscale.core.tables import Values
 from pairscale.judges.base import Judge, JudgePair, Verdict
 
 _PACKAGE = str(Path(__file__).parents[1])
@@ -64,7 +65,7 @@ class FunctionJudge:
     name: str | None = None
     trait: str | None = None
     template_id: str | None = None
-    call_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    call_args: Mapping[str, Any] = field(default_factory=dict)
     _token: str = field(default_factory=lambda: uuid4().hex, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -82,9 +83,7 @@ class FunctionJudge:
             function = function.func
         module = getattr(function, "__module__", None) or type(function).__module__
         qualified = getattr(function, "__qualname__", None) or type(function).__qualname__
-        settings: dict[str, Any] = {
-            "call_args": fingerprint({key: repr(value) for key, value in self.call_args.items()})
-        }
+        settings: Values = {"call_args": fingerprint({key: repr(value) for key, value in self.call_args.items()})}
         if self.name is None:
             source = _source(self.function)
             settings |= {"instance": self._token} if source is None else {"source": fingerprint(source)}

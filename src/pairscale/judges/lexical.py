@@ -15,9 +15,10 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import pairwise
 from string import ascii_lowercase
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pairscale.core.comparisons import Condition
+from pairscale.core.tables import Values
 from pairscale.judges.base import FreeJudge, JudgePair, Verdict
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class LexicalJudge(FreeJudge):
 
     async def compare(self, pair: JudgePair) -> Verdict:
         """The better text by score, with the probability that it is the first; equal scores are a tie."""
-        known: dict[str, Any] = {"model": MODEL, "object_type": "offline"}
+        known: Values = {"model": MODEL, "object_type": "offline"}
         gap = lexical_score(str(pair.first["text"])) - lexical_score(str(pair.second["text"]))
         if gap == 0:
             return Verdict.tie(probability=0.5, content="<BETTER_SAMPLE>TIE</BETTER_SAMPLE>", **known)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pairscale.core.comparisons import Condition
@@ -12,7 +11,8 @@ from pairscale.core.failures import failure_of
 from pairscale.core.notices import notice
 from pairscale.core.options import checked, optional, require_choice, require_mapping, require_text
 from pairscale.core.provenance import text_hash
-from pairscale.core.traits import Trait, as_trait
+from pairscale.core.tables import Values
+from pairscale.core.traits import AnyTrait, as_trait
 from pairscale.judges.answers import (
     ANSWERS,
     CONFIDENCE_QUESTION,
@@ -25,14 +25,14 @@ from pairscale.judges.answers import (
     stated_confidence,
 )
 from pairscale.judges.base import JudgePair, Verdict
-from pairscale.providers.base import CHOICE_KEY, LLMRequest, Usage
+from pairscale.providers.base import CHOICE_KEY, JsonObject, LLMRequest, Usage
 from pairscale.providers.cache import call_key, is_deterministic, open_cache
 from pairscale.providers.catalog import cost_of, price_of, provider_named
 from pairscale.providers.client import LLMClient, ProviderError, joined
 from pairscale.providers.limits import RateLimiter
 
 if TYPE_CHECKING:
-    from pairscale.providers.base import Reply
+    from pairscale.providers.base import JsonObject, Reply
 
 AnswerForm = Literal["tag", "structured", "confidence"]
 """How the model answers: between tags in free text, as JSON that it cannot get wrong, or between tags and followed by
@@ -57,7 +57,7 @@ NO_ANSWER = frozenset({"content_filter", "refusal", "error"})
 """Reasons for the end of a reply that holds no answer, whatever its text says."""
 
 
-_REACHED: Mapping[str, Any] = {
+_REACHED: Values = {
     "api_key": None, "base_url": None, "timeout": 120.0, "headers": {}, "requests_per_minute": None,
     "tokens_per_minute": None, "price": None, "cache": "auto", "provider_args": {},
 }  # fmt: skip
@@ -67,7 +67,7 @@ SETTING_NAMES = frozenset({*_REACHED, *_REQUEST, *_OTHER_NAMES, *_OF_PROVIDERS, 
 """Every name that a setting of a model may be given by."""
 
 
-def _by_our_names(provider: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _by_our_names(provider: str, given: Values) -> Values:
     """The settings of a user, also by the R package's names for them.
 
     Raises:
@@ -133,7 +133,7 @@ class Model:
             raise InputError(f"a setting of {provider}:{model} has a wrong value: {error}") from None
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Values:
         """Every setting that may change an answer; never the key."""
         settings = dict(self._request)
         if self._provider_args:
@@ -190,7 +190,8 @@ class Model:
             reply = self.client.read(self.client.prepared(request), kept.body, kept.status, {}, 0.0)
         except (ProviderError, ValueError):  # of another version: asked again
             return None
-        return replace(reply, first_asked=kept.asked_at)
+        reply.first_asked = kept.asked_at
+        return reply
 
     async def ask(self, request: LLMRequest) -> Reply:
         """Ask once.
@@ -216,7 +217,7 @@ class Model:
             return
         self._cache.keep(key, reply.raw, reply.status or 200)
 
-    def known_of(self, reply: Reply, request: LLMRequest, *, batch: bool = False) -> dict[str, Any]:
+    def known_of(self, reply: Reply, request: LLMRequest, *, batch: bool = False) -> Values:
         """What a reply says, under the names that a verdict has for it; without keys and texts.
 
         A reply that does not say how many tokens it used counts as the most that it may have cost.
@@ -318,7 +319,7 @@ class LLMJudge(Model):
         self,
         provider: str,
         model: str,
-        trait: str | Trait,
+        trait: AnyTrait,
         template: str,
         template_id: str,
         *,
@@ -339,7 +340,7 @@ class LLMJudge(Model):
     @property
     def condition(self) -> Condition:
         """Provider, model, trait, template and every setting that may change an answer; never the key."""
-        settings: dict[str, Any] = {
+        settings: Values = {
             "template": text_hash(self._template)[:16],
             "trait": text_hash(f"{self.trait.name}\n{self.trait.description}")[:16],
             "answer": self._answer,
@@ -361,7 +362,7 @@ class LLMJudge(Model):
         """The question for one pair, in no provider's words."""
         return self.question(self.prompt(pair), self._choices)
 
-    def preview(self, pair: JudgePair) -> tuple[str, Mapping[str, Any]]:
+    def preview(self, pair: JudgePair) -> tuple[str, JsonObject]:
         """The address and the body that would be sent for a pair; nothing is."""
         call = self.client.prepared(self.request(pair))
         return joined(self.client.base_url, call.path), call.body
@@ -373,7 +374,7 @@ class LLMJudge(Model):
         """
         return self.request_cost(self.request(pair))
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Values:
         """Everything that another process needs to be the same judge, as JSON holds it; never the key.
 
         Nor headers that may hold a secret: without them, the other process has to do with its key.
@@ -458,7 +459,7 @@ def unanswered(error: ProviderError, **known: Any) -> Verdict:
     return Verdict.fail(error.code, error.message, failure=error.failure, **known)
 
 
-def _without_answer(reply: Reply, answer: ParsedAnswer, known: Mapping[str, Any]) -> Verdict:
+def _without_answer(reply: Reply, answer: ParsedAnswer, known: Values) -> Verdict:
     """An error, a refusal, a filter, a cut-off, an empty answer or an unreadable one: each its own code."""
     end = reply.stop_reason
     if end == "content_filter":

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from pairscale.core.comparisons import Condition, Outcome
+from pairscale.core.tables import Values
 from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
 from pairscale.judges.function import verdict_of
 
@@ -62,7 +63,7 @@ def merge_verdicts(forward: Verdict, backward: Verdict) -> Verdict:
     both = (forward, backward)
     turned = None if backward.winner_pos is None else 3 - backward.winner_pos
     kind, winner = merge_orders([(forward.outcome, forward.winner_pos), (backward.outcome, turned)])
-    merged: dict[str, Any] = {
+    merged: Values = {
         "content": _joined(forward.content, backward.content),
         "thoughts": _joined(forward.thoughts, backward.thoughts),
         "raw_response": [forward.raw_response, backward.raw_response],
@@ -130,7 +131,7 @@ class BothOrders:
         own = self.judge.condition
         return replace(own, settings={**own.settings, "both_orders": True})
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Values:
         """Everything that another process needs to be the same judge."""
         return {**self.judge.describe(), "both_orders": True}  # type: ignore[attr-defined]
 
@@ -146,7 +147,7 @@ class BothOrders:
         for one, half in zip(asked, answered, strict=True):
             if verdict.failure == "transient" and half.outcome.is_answer:
                 # Paid for already: it costs nothing when the pair is asked again.
-                free: dict[str, Any] = dict.fromkeys(_SUMMED)
+                free: Values = dict.fromkeys(_SUMMED)
                 self._halves[_question(one)] = replace(half, **free, cost_is_estimate=False)
         return verdict
 

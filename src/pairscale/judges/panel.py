@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairscale.core.comparisons import PANEL, Condition, panel_member
 from pairscale.core.errors import InputError
-from pairscale.core.tables import listed
+from pairscale.core.tables import Values, listed
 from pairscale.judges.base import PANEL_OF, Judge, JudgePair, Verdict, judge_member
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def split_panel(judge: str) -> list[str]:
     return [part.strip() for part in re.split(r",(?!\s*\w+=)", judge)]
 
 
-def panel_settings(judge: Judge, btl: Mapping[str, Any], preset: str = "pairscale") -> dict[str, Any]:
+def panel_settings(judge: Judge, btl: Mapping[str, Any], preset: str = "pairscale") -> Values:
     """The settings of the model of an adaptive run: with a panel, a slope per judge unless they say otherwise.
 
     Raises:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pairscale.core.comparisons import Condition, Outcome, ordered_key
 from pairscale.core.provenance import fingerprint
 from pairscale.core.results import as_comparisons
-from pairscale.core.tables import Table
+from pairscale.core.tables import Table, Values
 from pairscale.judges.base import FreeJudge, JudgePair, Verdict
 
 _KEPT = ("probability", "content", "thoughts", "model", "object_type", "prompt_tokens", "completion_tokens",
@@ -26,7 +24,7 @@ class ReplayJudge(FreeJudge):
     """
 
     def __init__(self, results: Table) -> None:
-        self._answers: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        self._answers: dict[tuple[str, str], list[Values]] = {}
         rows = as_comparisons(results).fill_nan(None).to_dicts()
         for row in rows:
             self._answers.setdefault((row["ID1"], row["ID2"]), []).append(row)

@@ -7,12 +7,12 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from pairscale.core.comparisons import Condition
 from pairscale.core.errors import InputError
 from pairscale.core.options import optional, require_int, require_number, require_probability
 from pairscale.core.provenance import fingerprint
+from pairscale.core.tables import Values
 from pairscale.judges.base import FreeJudge, Item, JudgePair, Verdict
 
 _OF_ERROR = ("error", "error_df", "limit")
@@ -61,7 +61,7 @@ class SimulatedJudge(FreeJudge):
     limit: float | None = None
 
     def __post_init__(self) -> None:
-        checked: dict[str, Any] = {
+        checked: Values = {
             "bias": require_number(self.bias, "bias"),
             "latency_s": require_number(self.latency_s, "latency_s", least=0),
             "seed": require_int(self.seed, "seed", least=0),

@@ -14,7 +14,7 @@ from pairscale.core.tables import Table
 from pairscale.pairing.table import as_pairs, drawn, generator, share_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from pairscale.core.arrays import Ints
 
 
 def make_pairs(samples: Table) -> pl.DataFrame:
@@ -53,7 +53,7 @@ def some_pairs(samples: Table, n_pairs: int, seed: int | None = None) -> pl.Data
     return _paired(frame, first, second)
 
 
-def _sides(numbers: NDArray[np.int64], n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _sides(numbers: Ints, n: int) -> tuple[Ints, Ints]:
     """The two rows of pairs by their numbers among all pairs of ``n``, in the order of :func:`make_pairs`."""
     ends = np.cumsum(np.arange(n - 1, 0, -1))  # of each first row, how many pairs there are up to its last
     first = np.searchsorted(ends, numbers, side="right")
@@ -67,7 +67,7 @@ def _in_order(samples: Table) -> pl.DataFrame:
     return frame
 
 
-def _paired(frame: pl.DataFrame, first: NDArray[np.int64], second: NDArray[np.int64]) -> pl.DataFrame:
+def _paired(frame: pl.DataFrame, first: Ints, second: Ints) -> pl.DataFrame:
     columns = {}
     for name in frame.columns:
         columns[f"{name}1"] = frame[name].gather(first)

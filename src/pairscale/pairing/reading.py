@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pairscale.core.columns import column_at
+from pairscale.core.columns import Column, column_at
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES, read_table
+from pairscale.core.options import FilePath
 from pairscale.core.provenance import text_hash
 from pairscale.core.samples import SamplesReport, inspect_samples, require_all_read, say_report
 from pairscale.core.tables import as_text, to_frame
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def read_pairs(
-    data: Table | str | os.PathLike[str],
+    data: Table | FilePath,
     *,
-    id_col: int | str | None = None,
-    text_col: int | str | None = None,
+    id_col: Column | None = None,
+    text_col: Column | None = None,
     encoding: str | None = None,
     a_col: str | None = None,
     b_col: str | None = None,
@@ -66,7 +67,7 @@ def read_pairs(
 
 
 def read_given_pairs(
-    pairs: Table | str | os.PathLike[str],
+    pairs: Table | FilePath,
     *,
     encoding: str | None = None,
     a_col: str | None = None,
@@ -95,7 +96,7 @@ def read_given_pairs(
 
 
 def _pairs_in(
-    data: Table | str | os.PathLike[str], encoding: str | None, a_col: str | None, b_col: str | None
+    data: Table | FilePath, encoding: str | None, a_col: str | None, b_col: str | None
 ) -> pl.DataFrame | None:
     """The pairs of a table or a file; None when it holds none.
 

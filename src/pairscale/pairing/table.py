@@ -46,6 +46,11 @@ def as_pairs(pairs: Table) -> pl.DataFrame:
     return frame.select(*PAIRS, *(name for name in frame.columns if name not in PAIRS))
 
 
+def told_of_both(pairs: pl.DataFrame) -> list[str]:
+    """What a table tells of both samples of a pair: ``text`` where it has ``text1`` and ``text2``."""
+    return [name[:-1] for name in pairs.columns if name[-1:] == "1" and f"{name[:-1]}2" in pairs.columns]
+
+
 def require_two(pairs: pl.DataFrame) -> None:
     """Refuse pairs of a sample with itself.
 
@@ -66,18 +71,18 @@ def swapped(pairs: pl.DataFrame, where: NDArray[np.bool_]) -> pl.DataFrame:
     """
     n = pairs.height
     rows = np.arange(n)
+    others = {}
+    for name in told_of_both(pairs):
+        others[f"{name}1"] = f"{name}2"
+        others[f"{name}2"] = f"{name}1"
     columns = []
     for name in pairs.columns:
-        other = _other_side(name)
-        if other is None or other not in pairs.columns:
+        other = others.get(name)
+        if other is None:
             columns.append(pairs[name])
         else:
             columns.append(_end_to_end(pairs[name], pairs[other]).gather(np.where(where, rows + n, rows)))
     return pl.DataFrame(columns)
-
-
-def _other_side(name: str) -> str | None:
-    return {"1": f"{name[:-1]}2", "2": f"{name[:-1]}1"}.get(name[-1:])
 
 
 def _end_to_end(column: pl.Series, other: pl.Series) -> pl.Series:

@@ -32,11 +32,7 @@ def shown(text: str, plain: bool = False) -> Markup:
     return Markup(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))  # noqa: S704 - the renderer escapes all
 
 
-def _renderer() -> MarkdownIt:
-    """Markdown without raw HTML; links and images stay as they are written, so that no address is hidden."""
-    options = {"html": False, "linkify": False, "breaks": True, "maxNesting": _DEEPEST, "xhtmlOut": False}
-    written = ["code", "reference", "html_block", "html_inline", "link", "image", "autolink"]
-    return MarkdownIt("commonmark", options).enable(["table", "strikethrough"]).disable(written)
-
-
-_MARKDOWN = _renderer()
+_OPTIONS = {"html": False, "linkify": False, "breaks": True, "maxNesting": _DEEPEST, "xhtmlOut": False}
+_AS_WRITTEN = ["code", "reference", "html_block", "html_inline", "link", "image", "autolink"]
+_MARKDOWN = MarkdownIt("commonmark", _OPTIONS).enable(["table", "strikethrough"]).disable(_AS_WRITTEN)
+"""Markdown without raw HTML; links and images stay as they are written, so that no address is hidden."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path as FilePath
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import FastAPI, Form, Path, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 
 from pairscale.core.errors import InputError, PairscaleError
+from pairscale.core.tables import Values
 from pairscale.reporting.svg import picture_css
 
 STATIC = FilePath(__file__).parent / "static"
@@ -33,9 +34,7 @@ _STYLES = b"".join(path.read_bytes() for path in sorted(STATIC.iterdir())) + pic
 _PAGES.globals["version"] = sha256(_STYLES).hexdigest()[:12]
 
 
-def page(
-    name: str, values: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
-) -> HTMLResponse:
+def page(name: str, values: Values, status: int = 200, headers: Mapping[str, str] | None = None) -> HTMLResponse:
     """A page from its template."""
     return HTMLResponse(_PAGES.get_template(name).render(values), status, headers)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import os
 from collections.abc import Iterable
 from functools import partial
 from typing import Annotated, Literal
@@ -15,6 +14,7 @@ from pairscale._version import __version__
 from pairscale.core.errors import PairscaleError
 from pairscale.core.formulas import guarded_frame
 from pairscale.core.notices import notice
+from pairscale.core.options import FilePath
 from pairscale.people._guard import Guard, is_signed, signature
 from pairscale.people._markdown import shown
 from pairscale.people._pages import STATIC, Signature, Token, add_errors, page, problem, see
@@ -190,7 +190,7 @@ def _add_owner(app: FastAPI, store: LabelStore) -> None:
         return Response(content, headers=headers, media_type=kind)
 
 
-def _add_run_owner(app: FastAPI, questions: LiveQuestions, run: str | os.PathLike[str]) -> None:
+def _add_run_owner(app: FastAPI, questions: LiveQuestions, run: FilePath) -> None:
     """Who has judged how many for a run, how fast, and how well they agree with its scale."""
 
     @app.get("/owner/{token}")

@@ -8,24 +8,25 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pairscale.core.errors import InputError, TableError, UnknownNameError
 from pairscale.core.files import TABLE_SUFFIXES, read_rows, read_table
 from pairscale.core.notices import notice
+from pairscale.core.options import FilePath
 from pairscale.core.provenance import fingerprint
-from pairscale.core.tables import PAIRS, listed
+from pairscale.core.tables import PAIRS, Row, listed
 from pairscale.core.traits import trait_description
 from pairscale.evaluate.manifest import MANIFEST
 from pairscale.pairing.reading import read_given_pairs
 from pairscale.store.database import scrub_surrogates
 
 if TYPE_CHECKING:
-    import os
-
     import polars as pl
 
 DEFAULT_CRITERION = "Overall Quality"
+_Named: TypeAlias = tuple[str | None, str, str, str, str]
+"""A pair with its name: ``uid ID1 text1 ID2 text2``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,8 @@ class Case:
     response_2: str
     ID1: str | None = None
     ID2: str | None = None
-    columns_1: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, kw_only=True)
-    columns_2: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, kw_only=True)
+    columns_1: Row = field(default_factory=dict, compare=False, kw_only=True)
+    columns_2: Row = field(default_factory=dict, compare=False, kw_only=True)
 
     @property
     def digest(self) -> str:
@@ -68,7 +69,7 @@ class Case:
 
 
 def read_cases(
-    source: str | os.PathLike[str],
+    source: FilePath,
     *,
     criterion: str | None = None,
     a_col: str | None = None,
@@ -107,7 +108,7 @@ def read_cases(
     return _checked((_case(row, number, path) for number, row in enumerate(rows, start=1)), path)
 
 
-def to_rank(source: str | os.PathLike[str]) -> str:
+def to_rank(source: FilePath) -> str:
     """What to do with texts, which are ranked and not labelled pair by pair."""
     file = shlex.quote(str(source))
     run = shlex.quote(str(Path(source).with_suffix(".db")))
@@ -117,7 +118,7 @@ def to_rank(source: str | os.PathLike[str]) -> str:
     )
 
 
-def _case(row: Mapping[str, Any], number: int, path: Path) -> Case:
+def _case(row: Row, number: int, path: Path) -> Case:
     if missing := [name for name in MANIFEST if name not in row]:
         raise TableError(f"{path}: no {listed(missing)} in row {number}; a manifest has {' '.join(MANIFEST)}")
     case = Case(*(clean_text(row[name]) for name in MANIFEST))
@@ -135,7 +136,7 @@ def clean_text(value: Any) -> str:
     return str(scrub_surrogates(text)).replace("\0", "\ufffd")
 
 
-def _checked(cases: Iterable[Case], path: str | os.PathLike[str]) -> list[Case]:
+def _checked(cases: Iterable[Case], path: FilePath) -> list[Case]:
     found = list(cases)
     if not found:
         raise InputError(f"{path} holds no case to label")
@@ -147,13 +148,12 @@ def _checked(cases: Iterable[Case], path: str | os.PathLike[str]) -> list[Case]:
 
 
 def _from_pairs(table: pl.DataFrame, criterion: str) -> list[Case]:
-    from pairscale.pairing.table import as_pairs
+    from pairscale.pairing.table import as_pairs, told_of_both
 
     given = as_pairs(table)
-    sides = [name[:-1] for name in given.columns if name[-1:] == "1" and f"{name[:-1]}2" in given.columns]
-    more = [name for name in sides if f"{name}1" not in PAIRS]
-    pairs: list[tuple[str | None, str, str, str, str]] = []
-    columns: dict[str, Mapping[str, Any]] = {}
+    more = [name for name in told_of_both(given) if f"{name}1" not in PAIRS]
+    pairs: list[_Named] = []
+    columns: dict[str, Row] = {}
     for row in given.iter_rows(named=True):
         pairs.append((row.get("pair_uid") or row.get("custom_id"), *(row[name] for name in PAIRS)))
         for side in "12":
@@ -161,7 +161,7 @@ def _from_pairs(table: pl.DataFrame, criterion: str) -> list[Case]:
     return _each_once(pairs, criterion, columns)
 
 
-def _from_run(run: str | os.PathLike[str], criterion: str | None) -> list[Case]:
+def _from_run(run: FilePath, criterion: str | None) -> list[Case]:
     """The cases that are labelled in a run file, and its own pairs under the trait that its judges were asked about."""
     from sqlalchemy import select
 
@@ -185,7 +185,7 @@ def _from_run(run: str | os.PathLike[str], criterion: str | None) -> list[Case]:
     return _each_once([(uid, one, texts[one], two, texts[two]) for uid, one, two in names], about, {})
 
 
-def _of_manifest(rows: Sequence[Any], run: str | os.PathLike[str], criterion: str | None) -> list[Case]:
+def _of_manifest(rows: Sequence[Any], run: FilePath, criterion: str | None) -> list[Case]:
     """The cases of a manifest that is labelled in a run file."""
     if criterion is not None:
         raise InputError(f"{run} holds the labels of a manifest, with its own criteria; leave out {criterion!r}")
@@ -201,9 +201,7 @@ def _named(trait: str | None) -> str:
         return str(trait)
 
 
-def _each_once(
-    pairs: Sequence[tuple[str | None, str, str, str, str]], criterion: str, columns: Mapping[str, Mapping[str, Any]]
-) -> list[Case]:
+def _each_once(pairs: Sequence[_Named], criterion: str, columns: Mapping[str, Row]) -> list[Case]:
     """One case for every two samples, so that no labeller is asked the same question in the other order."""
     cases: dict[frozenset[str], Case] = {}
     for uid, first, text_1, second, text_2 in pairs:

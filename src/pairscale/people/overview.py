@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from pairscale.adaptive.messages import adaptive_status
 from pairscale.checks.people import PEOPLE_COLUMNS, answers_of_people, people_table
+from pairscale.core.tables import Row
 from pairscale.reporting.labels import label_alpha, label_pairs
 from pairscale.store.labels import label_results
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from pairscale.people.cases import Case
     from pairscale.people.queue import Labeller, LabelStore, LiveQuestions
     from pairscale.store.runfile import RunFile
-
-_Row: TypeAlias = Mapping[str, Any]
 
 FAST_LETTERS = 100.0
 """Letters per second beyond which no one reads: three times as fast as a quick reader."""
@@ -116,7 +115,7 @@ class Overview:
     wanted: int
     labellers: Sequence[LabellerView]
     criteria: Sequence[CriterionView]
-    pairs: Sequence[_Row]
+    pairs: Sequence[Row]
     stuck: int
 
     @property
@@ -138,16 +137,9 @@ def overview(store: LabelStore) -> Overview:
     fits = {row["person"]: row for row in people_table(label_results(store.run)).iter_rows(named=True)}
     views = []
     for labeller in store.labellers():
-        view = _labeller(labeller, by_name.get(labeller.name, []), cases)
-        fit = fits.get(labeller.name, {})
-        views.append(
-            replace(
-                view,
-                is_paused=labeller.name in paused,
-                agreement=fit.get("agreement"),
-                misfit=fit.get("reason") or "",
-            )
-        )
+        name = labeller.name
+        view = _labeller(labeller, by_name.get(name, []), cases, fits.get(name, {}), is_paused=name in paused)
+        views.append(view)
     return Overview(
         labels,
         wanted,
@@ -171,7 +163,7 @@ class RunOverview:
 
     answered: int
     expected: int | None
-    people: Sequence[_Row]
+    people: Sequence[Row]
 
     @property
     def each(self) -> int | None:
@@ -234,14 +226,16 @@ def _odds(share: float) -> float:
     return share / (1 - share)
 
 
-def _grouped(rows: Sequence[_Row], column: str) -> dict[str, list[_Row]]:
-    groups: dict[str, list[_Row]] = defaultdict(list)
+def _grouped(rows: Sequence[Row], column: str) -> dict[str, list[Row]]:
+    groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         groups[row[column]].append(row)
     return groups
 
 
-def _labeller(labeller: Labeller, rows: Sequence[_Row], cases: Mapping[str, Case]) -> LabellerView:
+def _labeller(
+    labeller: Labeller, rows: Sequence[Row], cases: Mapping[str, Case], fit: Row, *, is_paused: bool
+) -> LabellerView:
     from pairscale.checks.effect import sign_test, wilson
 
     labels = [row for row in rows if row["preferred"] is not None]
@@ -264,10 +258,13 @@ def _labeller(labeller: Labeller, rows: Sequence[_Row], cases: Mapping[str, Case
         left_range=wilson(left, sided, 0.95) if sided else None,
         leans=chance is not None and chance < _LEAN_P,
         last=max((row["labelled_at"] for row in rows), default=None),
+        is_paused=is_paused,
+        agreement=fit.get("agreement"),
+        misfit=fit.get("reason") or "",
     )
 
 
-def _criterion(name: str, rows: Sequence[_Row], cases: Mapping[str, Case], k: int) -> CriterionView:
+def _criterion(name: str, rows: Sequence[Row], cases: Mapping[str, Case], k: int) -> CriterionView:
     labels = [row for row in rows if row["preferred"] is not None]
     counts = Counter(row["case_id"] for row in labels)
     alpha, interval, units = label_alpha(labels)
@@ -284,7 +281,7 @@ def _criterion(name: str, rows: Sequence[_Row], cases: Mapping[str, Case], k: in
     )
 
 
-def _stuck(rows: Sequence[_Row], cases: Mapping[str, Case], people: int, k: int) -> int:
+def _stuck(rows: Sequence[Row], cases: Mapping[str, Case], people: int, k: int) -> int:
     """Cases that have too few labels, and no labeller left to give the others."""
     seen = Counter(row["case_id"] for row in rows)
     labelled = Counter(row["case_id"] for row in rows if row["preferred"] is not None)

@@ -10,26 +10,26 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from sqlalchemy import func, or_, select, update
 
 from pairscale.core.errors import InputError, StoreError, StoreMismatchError
-from pairscale.core.options import optional, require_int, require_number, require_seed
+from pairscale.core.options import FilePath, optional, require_int, require_number, require_seed
 from pairscale.core.provenance import utc_now
-from pairscale.core.tables import listed
+from pairscale.core.tables import Row, Values, listed
+from pairscale.core.timelimit import Clock
 from pairscale.core.traits import Trait
 from pairscale.judges.base import Verdict
 from pairscale.people.cases import Case, clean_text
 from pairscale.store import labels as tables
+from pairscale.store.database import following
 from pairscale.store.runfile import open_run
 from pairscale.store.schema import label_cases, label_questions, labellers, labels
 
 if TYPE_CHECKING:
-    import os
-
-    from sqlalchemy.engine import Connection, Row
+    from sqlalchemy.engine import Connection
 
     from pairscale.judges.human import QuestionQueue
     from pairscale.store.chain import Change
@@ -92,6 +92,10 @@ class LabelQuestion:
     swapped: bool = False
 
 
+Turn: TypeAlias = LabelQuestion | Literal["waiting", "done", "paused"]
+"""What comes next for a labeller; ``waiting`` while all that is missing is held by others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """How far the labelling is.
@@ -122,13 +126,6 @@ class RecentAnswer:
     choice: str
     left: str
     right: str
-
-
-def whose(token: str, labellers: Iterable[Labeller]) -> Labeller | None:
-    """Whose link it is; all are compared, each in constant time."""
-    given = token.encode("utf-8", "replace")
-    matching = [one for one in labellers if hmac.compare_digest(one.token.encode(), given)]
-    return matching[0] if matching else None
 
 
 class LabelStore:
@@ -171,7 +168,7 @@ class LabelStore:
 
     def __init__(
         self,
-        run: str | os.PathLike[str] | None,
+        run: FilePath | None,
         cases: Sequence[Case],
         *,
         labellers: Sequence[str] = (),
@@ -181,7 +178,7 @@ class LabelStore:
         owner_token: str | None = None,
         write: bool = True,
         hold: float = HOLD_SECONDS,
-        clock: Callable[[], float] = time.time,
+        clock: Clock = time.time,
     ) -> None:
         labels_per_case = optional(require_int, labels_per_case, "labels_per_case", least=1)
         seed = require_seed(seed)
@@ -230,7 +227,7 @@ class LabelStore:
             raise StoreError(f"{self.name} was opened to read its labels; open it with write=True to change them")
         return self.run.writer.changing()
 
-    def _settings(self, fact: str, given: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    def _settings(self, fact: str, given: Values, new: Values) -> dict[str, Any]:
         """What is given, else what the run file says, else what is new."""
         kept = self.run.get_meta(fact) or {}
         values = {**new, **kept, **{name: value for name, value in given.items() if value is not None}}
@@ -272,8 +269,8 @@ class LabelStore:
         self._enter_items(new)
         rows = []
         with self.run.transaction() as connection:
-            numbered = connection.execute(select(func.max(_CASES.case_number))).scalar() or 0
-        for number, case in enumerate(new, start=numbered + 1):
+            first = following(connection, _CASES.case_number)
+        for number, case in enumerate(new, start=first):
             self.cases[case.case_id] = case
             row = {name: getattr(case, name) for name in _CASE_FIELDS}
             if case.ID1 is None:  # texts that are samples are in the table of samples
@@ -285,7 +282,7 @@ class LabelStore:
     def _enter_items(self, cases: Iterable[Case]) -> None:
         """Add the samples that cases are about, as far as the run file does not know them."""
         texts: dict[str, str] = {}
-        more: dict[str, Mapping[str, Any]] = {}
+        more: dict[str, Row] = {}
         for case in cases:
             if case.ID1 is not None and case.ID2 is not None:
                 texts |= {case.ID1: case.response_1, case.ID2: case.response_2}
@@ -311,11 +308,9 @@ class LabelStore:
             connection = change.connection
             found = connection.execute(select(*_LABELLER).where(_WHO.name == name)).first()
             if found is None:
-                number = (connection.execute(select(func.max(_WHO.labeller_id))).scalar() or 0) + 1
-                token = token or tables.new_token()
-                made = {"labeller_id": number, "name": name, "token": token, "joined_at": utc_now()}
-                change.insert(labellers, [made])
-                return Labeller(number, name, token)
+                made = Labeller(following(connection, _WHO.labeller_id), name, token or tables.new_token())
+                change.insert(labellers, [asdict(made) | {"joined_at": utc_now()}])
+                return made
         return Labeller(*found)
 
     def labellers(self) -> list[Labeller]:
@@ -324,12 +319,14 @@ class LabelStore:
             return [Labeller(*row) for row in connection.execute(select(*_LABELLER).order_by(_WHO.labeller_id))]
 
     def labeller_of(self, token: str) -> Labeller | None:
-        """Whose link it is."""
-        return whose(token, self.labellers())
+        """Whose link it is; all are compared, each in constant time."""
+        given = token.encode("utf-8", "replace")
+        matching = [one for one in self.labellers() if hmac.compare_digest(one.token.encode(), given)]
+        return next(iter(matching), None)
 
     # Questions
 
-    def next(self, labeller: Labeller) -> LabelQuestion | Literal["waiting", "done", "paused"]:
+    def next(self, labeller: Labeller) -> Turn:
         """What to ask a labeller now: what they have begun, else the next case.
 
         Returns:
@@ -364,7 +361,7 @@ class LabelStore:
             place = self._order(labeller.name)
             number = min(new, key=lambda number: (-free[number], place(number)))
             swapped = self._is_swapped(labeller.name, names[number])
-            question_id = (connection.execute(select(func.max(_QUESTIONS.question_id))).scalar() or 0) + 1
+            question_id = following(connection, _QUESTIONS.question_id)
             made = {"question_id": question_id, "labeller_id": me, "case_number": number, "swapped": swapped}
             made |= {"shown_at": now, "held_until": now + self._hold, "done": False}
             change.insert(label_questions, [made])
@@ -384,7 +381,7 @@ class LabelStore:
         right = case.response_1 if swapped else case.response_2
         return LabelQuestion(question_id, left, right, case.criterion, "", case.task_input, case_id, swapped)
 
-    def _keep(self, connection: Connection, row: Row[Any], now: float) -> None:
+    def _keep(self, connection: Connection, row: Any, now: float) -> None:
         """Hold a question longer; one that had lapsed is shown as if for the first time. Not at every reload."""
         if row.held_until - now > self._hold / 2:
             return
@@ -439,7 +436,7 @@ class LabelStore:
                 return False
             since = max(0, round(1000 * (self._clock() - found.shown_at)))
             label = {
-                "label_id": (connection.execute(select(func.max(_LABELS.label_id))).scalar() or 0) + 1,
+                "label_id": following(connection, _LABELS.label_id),
                 "question_id": question_id,
                 "preferred": _OTHER[choice] if choice is not None and found.swapped else choice,
                 "skipped": None if skipped is None else clean_text(skipped),
@@ -588,22 +585,24 @@ class LiveQuestions(LabelStore):
         queue: QuestionQueue,
         people: Sequence[str],
         trait: Trait | None = None,
-        asking: str | os.PathLike[str] | None = None,
+        asking: FilePath | None = None,
     ) -> None:
         names = [_checked_name(name) for name in people]
         links = None if asking is None else tables.links_of_people(asking, names)
         super().__init__(None, [], labels_per_case=1, hold=_LIVE_HOLD_S)
+        tokens: Mapping[str, str] = {}
         if links is not None:
             self.owner_token = links["owner_token"]
             self.secret = links["secret"]
+            tokens = links["people"]
         for name in names:
-            self.add_labeller(name, None if links is None else links["people"][name])
+            self.add_labeller(name, tokens.get(name))
         self.asking = asking
         self._queue = queue
         self._trait = trait or Trait("", "")
         self._asked: dict[int, str] = {}
 
-    def next(self, labeller: Labeller) -> LabelQuestion | Literal["waiting", "done", "paused"]:
+    def next(self, labeller: Labeller) -> Turn:
         """The oldest question that is free, which may take a moment to come."""
         if labeller.name in self.paused():
             return "paused"
@@ -647,9 +646,12 @@ class LiveQuestions(LabelStore):
                 self._queue.changed.notify_all()
             return True
         last = given[-1]
-        raw = {name: last[name] for name in ("labeller", "comment", "decision_ms")} | {"skips": skips}
-        known: dict[str, Any] = {"model": labeller.name, "content": last["comment"], "raw_response": raw}
-        known["latency_s"] = last["decision_ms"] / 1000
+        known: Values = {
+            "model": labeller.name,
+            "content": last["comment"],
+            "raw_response": {name: last[name] for name in ("labeller", "comment", "decision_ms")} | {"skips": skips},
+            "latency_s": last["decision_ms"] / 1000,
+        }
         if choice is None:
             verdict = Verdict.abstain("; ".join(f"{who}: {reason}" for who, reason in skips.items()), **known)
         elif choice == "tie":

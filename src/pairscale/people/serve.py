@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-import os
 import socket
 import threading
 import time
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 
 from pairscale.core.errors import InputError, MissingExtraError
 from pairscale.core.notices import notice
+from pairscale.core.options import FilePath
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -122,7 +122,7 @@ def serve_questions(
     instructions: str = "",
     plain: bool = False,
     linger: float = _LINGER_S,
-    run: str | os.PathLike[str] | None = None,
+    run: FilePath | None = None,
 ) -> Iterator[LabelSite]:
     """Show the questions of a :class:`pairscale.HumanJudge` to people while the block runs.
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pairscale.core.display import ReprMixin, printable
 from pairscale.core.encodings import read_text
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES
-from pairscale.core.options import checked, require_int
+from pairscale.core.options import FilePath, checked, require_int
+from pairscale.core.tables import Values
 from pairscale.people.cases import Case, read_cases, to_rank
 from pairscale.people.overview import Overview, label_table, overview
 from pairscale.people.queue import LabelStore
@@ -56,12 +56,12 @@ class Labelling(ReprMixin, table="labels", columns=None):
 
 @checked
 def label(
-    source: str | os.PathLike[str],
+    source: FilePath,
     *,
-    run: str | os.PathLike[str] | None = None,
+    run: FilePath | None = None,
     labellers: str | int | Sequence[str] | None = None,
     labels_per_case: int | None = None,
-    instructions: str | os.PathLike[str] | None = None,
+    instructions: FilePath | None = None,
     criterion: str | None = None,
     ties: bool | None = None,
     plain: bool = False,
@@ -146,7 +146,7 @@ def label(
         return _found(store, kept, code)
 
 
-def _status(run: str, cases: Sequence[Case], names: Sequence[str], settings: Mapping[str, Any]) -> Labelling:
+def _status(run: str, cases: Sequence[Case], names: Sequence[str], settings: Values) -> Labelling:
     """How far it is; only reads, so that it works while another process labels."""
     if names or any(value is not None for value in settings.values()):
         raise InputError("`status=` changes nothing; leave out `labellers=` and the settings of labelling")
@@ -183,7 +183,7 @@ def _serve(store: LabelStore, address: Address, instructions: str, plain: bool) 
             return 143 if isinstance(stop, Terminated) else 130
 
 
-def labels_file(source: str | os.PathLike[str]) -> str:
+def labels_file(source: FilePath) -> str:
     """Where the labels go by default: those of a run file into it, and those of a table beside it: cases.db."""
     is_table = Path(source).suffix.lower() in TABLE_SUFFIXES
     return str(Path(source).with_suffix(".db")) if is_table else str(source)
@@ -210,7 +210,7 @@ def labeller_names(labellers: str | int | Sequence[str] | None) -> list[str]:
     return names
 
 
-def read_instructions(instructions: str | os.PathLike[str] | None) -> str:
+def read_instructions(instructions: FilePath | None) -> str:
     """The text of the file that labellers read first; empty without one."""
     return "" if instructions is None else read_text(instructions)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 from fastapi import FastAPI, Response
@@ -22,6 +22,7 @@ from pairscale.adaptive.messages import (
     top_sought,
 )
 from pairscale.core.notices import is_told
+from pairscale.core.tables import Row, Values
 from pairscale.judges.base import no_grading
 from pairscale.people._guard import Guard
 from pairscale.people._pages import STATIC, add_errors, page
@@ -34,9 +35,14 @@ from pairscale.store.runfile import open_run
 from pairscale.store.schema import attempts, comparisons
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pairscale.store.runfile import RunFile
+
+Tiles: TypeAlias = list[tuple[str, str]]
+"""Figures and what they are."""
+Charts: TypeAlias = list[tuple[str, Any]]
+"""Headings and pictures."""
 
 _RECENT = timedelta(minutes=2)
 _LATELY = 1000  # attempts, for what went wrong
@@ -66,9 +72,9 @@ class Moment:
     banner: str
     state: str
     is_running: bool
-    tiles: list[tuple[str, str]]
-    charts: list[tuple[str, Any]]
-    top: list[Mapping[str, Any]]
+    tiles: Tiles
+    charts: Charts
+    top: list[Row]
     problems: list[tuple[str, int]]
     seen_at: str
 
@@ -90,7 +96,7 @@ def create_watch_app(run: str, hosts: Iterable[str] = ()) -> FastAPI:
     app.add_middleware(Guard, hosts=tuple(hosts))
     add_errors(app, "Run", lambda error: f"The run cannot be read now: {error}", again_s=_AGAIN_S)
 
-    def look() -> dict[str, Any]:
+    def look() -> Values:
         began = time.monotonic()
         with open_run(run) as store:
             moment = look_at(store)
@@ -123,12 +129,12 @@ def look_at(store: RunFile, now: datetime | None = None) -> Moment:
         labelled = label_counts(store)
         answered = _answered_since(store, now - _RECENT)
         refits = pl.DataFrame(store.read_log("round_log") if status is not None else [], infer_schema_length=None)
-        items: Sequence[Mapping[str, Any]] = items_so_far(store).to_dicts() if refits.height else ()
+        items: Sequence[Row] = items_so_far(store).to_dicts() if refits.height else ()
         dates = recorded_prices(store)
     per_minute = answered / (_RECENT.total_seconds() / 60)
     spent = conditions["cost"].sum()
     tiles = [(f"{conditions['win'].sum():,}", "decided comparisons")]
-    charts: list[tuple[str, Any]] = []
+    charts: Charts = []
     ended = False
     state = "answers may still come"
     if status is not None:
@@ -161,13 +167,13 @@ def look_at(store: RunFile, now: datetime | None = None) -> Moment:
     )
 
 
-def _title(status: Mapping[str, Any] | None, conditions: pl.DataFrame) -> str:
+def _title(status: Row | None, conditions: pl.DataFrame) -> str:
     judges = conditions["judge_id"].unique(maintain_order=True).to_list()
     who = judges[0] if len(judges) == 1 else f"{len(judges)} judges" if judges else "no judge yet"
     return f"{status['n_items']:,} texts, ranked by {who}" if status is not None else f"Pairs judged by {who}"
 
 
-def _reliability(last: Mapping[str, Any], preset: str) -> list[tuple[str, str]]:
+def _reliability(last: Row, preset: str) -> Tiles:
     top = top_sought(last)
     if top is not None:
         shown = f"wrong members expected in the top {top:,}, of at most {last['top_wrong_allowed']:g}"
@@ -181,9 +187,9 @@ def _reliability(last: Mapping[str, Any], preset: str) -> list[tuple[str, str]]:
     return [(number(last["reliability"], 3), target)]
 
 
-def _judge(last: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _judge(last: Row) -> Tiles:
     """How the judge answers, by the last refit."""
-    tiles: list[tuple[str, str]] = []
+    tiles: Tiles = []
     if last["first_win_rate"] is not None:
         effect = f" (position effect {last['b_mean']:+.2f})" if is_told(last, "b") else ""
         tiles.append((f"{last['first_win_rate']:.0%}", f"won by the text shown first{effect}"))
@@ -194,8 +200,8 @@ def _judge(last: Mapping[str, Any]) -> list[tuple[str, str]]:
     return tiles
 
 
-def _pictures(items: Sequence[Mapping[str, Any]], refits: pl.DataFrame) -> list[tuple[str, Any]]:
-    charts: list[tuple[str, Any]] = [("Scores so far", svg(score_picture(items)))]
+def _pictures(items: Sequence[Row], refits: pl.DataFrame) -> Charts:
+    charts: Charts = [("Scores so far", svg(score_picture(items)))]
     if refits.height > 1:
         series = {"reliability": refits["reliability"].to_list(), "rank stability": refits["rho_rank"].to_list()}
         target = refits["eap_reliability_min"].to_list()[-1]

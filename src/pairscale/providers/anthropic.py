@@ -10,7 +10,17 @@ from urllib.parse import quote
 
 from pairscale.core.errors import InputError
 from pairscale.core.failures import status_named
-from pairscale.providers.base import HTTPCall, LLMRequest, Provider, Reply, StopReason, Usage
+from pairscale.providers.base import (
+    Fields,
+    Headers,
+    HTTPCall,
+    JsonObject,
+    LLMRequest,
+    Provider,
+    Reply,
+    StopReason,
+    Usage,
+)
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import (
     BatchFormat,
@@ -31,15 +41,17 @@ from pairscale.providers.wire import (
     checked,
     choice_schema,
     field,
-    joined_text,
+    joined_field,
     level,
     number,
     objects,
+    of_type,
     problem,
     refused,
     sampling,
     send,
     text,
+    tokens_of,
     without,
 )
 
@@ -69,7 +81,7 @@ class Anthropic(Provider):
     base_url_variable = "ANTHROPIC_BASE_URL"
     key_variable = "ANTHROPIC_API_KEY"
 
-    def auth(self, key: str) -> Mapping[str, str]:
+    def auth(self, key: str) -> Headers:
         """The key, and the version of the API."""
         keyed = super().auth(key) if self.key_header == "bearer" else {"x-api-key": key}
         return {**keyed, "anthropic-version": self.version}
@@ -94,10 +106,10 @@ class Anthropic(Provider):
         max_tokens = request.max_tokens or _max_tokens(request, budget, effort, thinks)
         if budget is not None and budget >= max_tokens:
             raise InputError(f"a thinking budget of {budget} tokens must be smaller than max_tokens, {max_tokens}")
-        output: dict[str, Any] = {}
+        output: Fields = {}
         if budget is None and effort not in {None, "none", "enabled"}:
             output["effort"] = effort
-        tools: dict[str, Any] = {}
+        tools: Fields = {}
         if request.choices is not None:
             schema = choice_schema(request.choices)
             if able.structured == "none" or (able.structured == "tool" and thinks):
@@ -126,13 +138,13 @@ class Anthropic(Provider):
         if field(body, "type") != "message" or not isinstance(body.get("content"), list):
             raise refused(body, "a message of Anthropic")
         blocks = objects(body, "content")
-        answers = [block.get("text") for block in blocks if block.get("type") == "text"]
-        forced = [json.dumps(block.get("input")) for block in blocks if block.get("type") == "tool_use"]
-        thoughts = [block.get("thinking") for block in blocks if block.get("type") == "thinking"]
+        answer = joined_field(of_type(blocks, "text"), "text")
+        for forced in of_type(blocks, "tool_use")[:1]:
+            answer = json.dumps(forced.get("input"))
         return Reply(
-            text=joined_text(forced[:1] or answers) or "",
+            text=answer or "",
             stop_reason=_ENDS.get(body.get("stop_reason"), "other"),
-            thoughts=joined_text(thoughts, "\n\n"),
+            thoughts=joined_field(of_type(blocks, "thinking"), "thinking", "\n\n"),
             model=body.get("model"),
             object_type="message",
             usage=_usage(body.get("usage")),
@@ -169,7 +181,7 @@ def _max_tokens(request: LLMRequest, budget: int | None, effort: str | None, thi
     return _ADAPTIVE_TOKENS.get(str(effort), _MOST_ADAPTIVE) if thinks else _PLAIN_TOKENS
 
 
-def _samplers(request: LLMRequest, able: Capabilities, thinks: bool) -> dict[str, Any]:
+def _samplers(request: LLMRequest, able: Capabilities, thinks: bool) -> Fields:
     """The samplers; thinking leaves little choice."""
     if thinks and able.temperature != "never":
         if request.temperature not in {None, 1} or request.top_k is not None or (request.top_p or 1) < 0.95:
@@ -180,7 +192,7 @@ def _samplers(request: LLMRequest, able: Capabilities, thinks: bool) -> dict[str
     return sampling(request, able, thinks)
 
 
-def _thinking(request: LLMRequest, able: Capabilities, effort: str | None, budget: int | None) -> dict[str, Any] | None:
+def _thinking(request: LLMRequest, able: Capabilities, effort: str | None, budget: int | None) -> Fields | None:
     if budget is not None:
         return {"type": "enabled", "budget_tokens": budget}
     if effort == "none":
@@ -205,16 +217,16 @@ _ENDS: dict[Any, StopReason] = {
 
 def _usage(usage: Any) -> Usage:
     """Anthropic counts apart what it read from a cache and what it wrote to one."""
-    prompt = number(usage, "input_tokens")
-    completion = number(usage, "output_tokens")
-    cached = number(usage, "cache_read_input_tokens")
-    written = number(usage, "cache_creation_input_tokens")
-    total = None
-    if prompt is not None:
-        prompt += (cached or 0) + (written or 0)
-        if completion is not None:
-            total = prompt + completion
-    return Usage(prompt, completion, total, cached, number(usage, "output_tokens_details", "thinking_tokens"), written)
+    counted = tokens_of(
+        usage,
+        "input_tokens output_tokens total_tokens cache_read_input_tokens output_tokens_details.thinking_tokens "
+        "cache_creation_input_tokens",
+    )
+    if counted.prompt is None:
+        return counted
+    prompt = counted.prompt + (counted.cached or 0) + (counted.written or 0)
+    total = None if counted.completion is None else prompt + counted.completion
+    return replace(counted, prompt=prompt, total=total)
 
 
 _SLACK = 600.0  # seconds that two clocks may differ
@@ -238,13 +250,9 @@ class AnthropicBatches(BatchFormat):
     limits = BatchLimits(100_000, 250_000_000)
     path = "/v1/messages/batches"
 
-    def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
+    def line(self, custom_id: str, call: HTTPCall) -> Fields:
         """One request."""
         return {"custom_id": custom_id, "params": call.body}
-
-    def endpoint(self, call: HTTPCall) -> str:
-        """Where the requests go."""
-        return call.path
 
     async def create(self, http: BatchHTTP, draft: Draft) -> BatchJob:
         """Create the batch, with its requests read from the file while they are sent."""
@@ -271,7 +279,7 @@ class AnthropicBatches(BatchFormat):
         """The results, once there are any."""
         return [f"{self.path}/{quote(job.id, safe='')}/results"] if job.outputs else []
 
-    def read_job(self, document: Mapping[str, Any]) -> BatchJob:
+    def read_job(self, document: JsonObject) -> BatchJob:
         """A batch as Anthropic describes it."""
         counts = {name: number(value) or 0 for name, value in (document.get("request_counts") or {}).items()}
         results = document.get("results_url")
@@ -287,7 +295,7 @@ class AnthropicBatches(BatchFormat):
             raw=document,
         )
 
-    def read(self, document: Mapping[str, Any]) -> Line:
+    def read(self, document: JsonObject) -> Line:
         """One line of the results; an error may be nested."""
         custom_id = document.get("custom_id")
         kind = field(document, "result", "type")

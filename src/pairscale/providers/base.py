@@ -23,6 +23,9 @@ Fields: TypeAlias = dict[str, Any]
 Headers: TypeAlias = Mapping[str, str]
 """Headers of HTTP."""
 
+Logprobs: TypeAlias = "tuple[TokenLogprob, ...] | None"
+"""The tokens of an answer, where they were asked for and given."""
+
 StopReason = Literal["stop", "length", "refusal", "content_filter", "error", "other"]
 """Why a reply ended: complete, cut off, declined by the model, stopped by a filter, or something else."""
 
@@ -76,7 +79,7 @@ class LLMRequest:
     endpoint: Literal["chat.completions", "responses"] | None = None
     num_ctx: int | None = None
     store: bool | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    extra: JsonObject = field(default_factory=dict)
     omit: frozenset[str] = frozenset()
 
 
@@ -94,8 +97,8 @@ class HTTPCall:
 
     method: str
     path: str
-    body: Mapping[str, Any]
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: JsonObject
+    headers: Headers = field(default_factory=dict)
     endpoint: str = ""
 
 
@@ -135,7 +138,7 @@ class TokenLogprob:
     top: tuple[tuple[str, float], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reply:
     """What a model said.
 
@@ -164,7 +167,7 @@ class Reply:
     model: str | None = None
     object_type: str | None = None
     usage: Usage = field(default_factory=Usage)
-    logprobs: tuple[TokenLogprob, ...] | None = None
+    logprobs: Logprobs = None
     refusal: str | None = None
     service_tier: str | None = None
     problem: ProviderProblem | None = None
@@ -224,7 +227,7 @@ class Provider:
         optional_key_variable: the environment variable of a key that it may need. Optional.
     """
 
-    overrides: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    overrides: JsonObject = field(default_factory=dict)
 
     name: ClassVar[str]
     base_url: ClassVar[str]
@@ -239,7 +242,7 @@ class Provider:
 
         return rules_of(self.name, self.overrides)
 
-    def auth(self, key: str) -> Mapping[str, str]:
+    def auth(self, key: str) -> Headers:
         """The headers that carry the key."""
         return {"Authorization": f"Bearer {key}"}
 

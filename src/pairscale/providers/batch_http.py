@@ -12,7 +12,9 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from pairscale.core.files import open_private
+from pairscale.providers.base import Headers
 from pairscale.providers.client import LLMClient, ProviderError, joined, read_at_most, retrying
+from pairscale.providers.limits import Sleep
 
 if TYPE_CHECKING:
     import aiohttp
@@ -42,7 +44,7 @@ class BatchHTTP:
         self,
         client: LLMClient,
         *,
-        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+        sleep: Sleep = asyncio.sleep,
         retries: int = 4,
         timeout: float = 1800.0,
     ) -> None:
@@ -51,11 +53,6 @@ class BatchHTTP:
         self._retries = retries
         self._timeout = timeout
         self._opened: list[IO[bytes]] = []
-
-    @property
-    def base_url(self) -> str:
-        """Where the provider is."""
-        return self._client.base_url
 
     @property
     def provider(self) -> Provider:
@@ -77,11 +74,11 @@ class BatchHTTP:
         body: Any = None,
         *,
         data: Callable[[], Any] | None = None,
-        headers: Mapping[str, str] | None = None,
+        headers: Headers | None = None,
         again: bool = True,
         accept: tuple[int, ...] = (),
         is_signed: bool = False,
-    ) -> tuple[int, Mapping[str, str], Any]:
+    ) -> tuple[int, Headers, Any]:
         """Make a call; status, headers and JSON document of the answer. Redirects are not followed.
 
         Args:
@@ -98,7 +95,7 @@ class BatchHTTP:
             ProviderError: there is no answer, or it says no.
         """
 
-        async def once() -> tuple[int, Mapping[str, str], Any]:
+        async def once() -> tuple[int, Headers, Any]:
             more = dict(headers or {})
             payload = None
             if data is not None:
@@ -170,17 +167,16 @@ class BatchHTTP:
             for file in self._opened:
                 file.close()
             self._opened.clear()
-        raise ProviderError(code, f"{self.provider.name} at {self.base_url}: {words}", failure="transient")
+        raise ProviderError(code, f"{self._client.where}: {words}", failure="transient")
 
-    async def _request(
-        self, method: str, path: str, payload: Any, headers: Mapping[str, str], *, is_signed: bool = False
-    ) -> Any:
+    async def _request(self, method: str, path: str, payload: Any, headers: Headers, *, is_signed: bool = False) -> Any:
         """A request, to be opened by ``async with``; the key goes to the provider's own address alone."""
         import aiohttp
 
-        url = path if "://" in path else joined(self.base_url, path)
+        base = self._client.base_url
+        url = path if "://" in path else joined(base, path)
         own: dict[str, str] = {}
-        if urlsplit(url)[:2] == urlsplit(self.base_url)[:2] and not is_signed:
+        if urlsplit(url)[:2] == urlsplit(base)[:2] and not is_signed:
             own = await self._client.headers()
             del own["Content-Type"]
         return self._client.request(
@@ -192,7 +188,7 @@ class BatchHTTP:
             timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=30.0),
         )
 
-    def _refused(self, status: int, headers: Mapping[str, str], content: bytes) -> ProviderError:
+    def _refused(self, status: int, headers: Headers, content: bytes) -> ProviderError:
         error = self._client.refused(status, headers, self._client.redactor.document(content))
         if status in _NOT_OURS:
             error.failure = "judge"

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 from urllib.parse import quote
 
 from pairscale.core.errors import InputError
+from pairscale.providers.base import Fields, JsonObject
 from pairscale.providers.batch_http import MOST_RESULTS, BatchHTTP
+from pairscale.providers.catalog import CLASSES
 from pairscale.providers.client import ProviderError
 from pairscale.providers.wire import field, objects, problem, text
 
@@ -96,7 +98,7 @@ def seconds_of(moment: Any) -> float | None:
     Raises:
         ValueError: it is no moment.
     """
-    if moment is None or moment == "":
+    if moment in (None, ""):
         return None
     seconds = datetime.fromisoformat(moment).timestamp() if isinstance(moment, str) else float(moment)
     if not math.isfinite(seconds):
@@ -137,7 +139,7 @@ class Draft:
     n_requests: int
     prepared_at: float
     file_id: str | None = None
-    metadata: Mapping[str, str] = dataclass_field(default_factory=dict[str, str])
+    metadata: Mapping[str, str] = dataclass_field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,7 @@ class BatchJob:
     expires_at: float | None = None
     message: str | None = None
     outputs: tuple[str, ...] = ()
-    raw: Mapping[str, Any] = dataclass_field(default_factory=dict[str, Any], repr=False)
+    raw: JsonObject = dataclass_field(default_factory=dict, repr=False)
 
     @property
     def ended(self) -> bool:
@@ -217,13 +219,13 @@ class BatchFormat:
     limits: ClassVar[BatchLimits]
     path: ClassVar[str] = "/batches"
 
-    def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
+    def line(self, custom_id: str, call: HTTPCall) -> Fields:
         """One request of the file, from the call that live judging would make."""
         raise NotImplementedError
 
     def endpoint(self, call: HTTPCall) -> str:
         """Where the requests of a batch go."""
-        raise NotImplementedError
+        return call.path
 
     async def upload(self, http: BatchHTTP, draft: Draft) -> str | None:  # noqa: ARG002
         """Upload the file of requests, and return its name there; None when requests go with the creation."""
@@ -289,11 +291,11 @@ class BatchFormat:
         with reading(self.name, document):
             return self.read_job(document if isinstance(document, dict) else {})
 
-    def read_job(self, document: Mapping[str, Any]) -> BatchJob:
+    def read_job(self, document: JsonObject) -> BatchJob:
         """The same; whatever it raises means that the document cannot be read."""
         raise NotImplementedError
 
-    def read(self, document: Mapping[str, Any]) -> Line:
+    def read(self, document: JsonObject) -> Line:
         """One line of a file of results.
 
         Raises:
@@ -302,14 +304,7 @@ class BatchFormat:
         raise NotImplementedError
 
 
-_CLASSES = {
-    "openai": "OpenAIBatches",
-    "anthropic": "AnthropicBatches",
-    "gemini": "GeminiBatches",
-    "together": "TogetherBatches",
-}
-
-BATCH_PROVIDERS = tuple(_CLASSES)
+BATCH_PROVIDERS = ("openai", "anthropic", "gemini", "together")
 """The providers that have batches."""
 
 
@@ -323,7 +318,7 @@ def batch_format(provider: str) -> BatchFormat:
         >>> batch_format("openai").limits.requests
         50000
     """
-    if provider not in _CLASSES:
+    if provider not in BATCH_PROVIDERS:
         raise InputError(f"{provider} has no batches; there are {', '.join(BATCH_PROVIDERS)}: judge live instead")
-    made: BatchFormat = getattr(import_module(f"pairscale.providers.{provider}"), _CLASSES[provider])()
+    made: BatchFormat = getattr(import_module(f"pairscale.providers.{provider}"), f"{CLASSES[provider]}Batches")()
     return made

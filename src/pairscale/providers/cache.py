@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from pairscale.core.errors import InputError
 from pairscale.core.home import home_folder
 from pairscale.core.notices import notice
+from pairscale.core.options import FilePath
 from pairscale.core.provenance import utc_now
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from pairscale.providers.client import LLMClient
 
 
-CacheMode: TypeAlias = "bool | str | os.PathLike[str]"
+CacheMode: TypeAlias = "bool | FilePath"
 """``"auto"``, True, False, or the file to use."""
 
 _APPLICATION = 0x70734143  # marks the file as ours
@@ -99,7 +100,7 @@ class AnswerCache:
         {'text': 'SAMPLE_1'} None 1
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, path: FilePath | None = None) -> None:
         self.path = cache_file() if path is None else Path(path).expanduser()
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None

@@ -614,9 +614,6 @@ Made = TypeVar("Made", bound=Callable[..., Any])
 class _ProviderNames:
     """All names that there are now: the user's own rows and registered classes among them."""
 
-    def __contains__(self, name: object) -> bool:
-        return name in set(self)
-
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys([*CLASSES, *presets(), *_registered]))
 

@@ -14,8 +14,8 @@ import os
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -28,9 +28,9 @@ from pairscale.core.errors import InputError, without_login, without_logins
 from pairscale.core.failures import Failure, concerns_content, failure_of
 from pairscale.core.notices import notice
 from pairscale.core.options import require_number
-from pairscale.providers.base import ReplyError
+from pairscale.providers.base import Headers, ReplyError
 from pairscale.providers.keys import ApiKey, Key, Redactor, find_key, may_be_key
-from pairscale.providers.limits import Breaker, RateLimiter, retry_after
+from pairscale.providers.limits import Breaker, RateLimiter, Sleep, retry_after
 
 if TYPE_CHECKING:
     import aiohttp
@@ -47,6 +47,7 @@ T = TypeVar("T")
 _OWN_HEADERS = {"Content-Type": "application/json", "User-Agent": f"pairscale/{__version__}"}
 
 
+@dataclass(eq=False)
 class ProviderError(Exception):
     """There is no reply.
 
@@ -62,26 +63,18 @@ class ProviderError(Exception):
         cost: what it may have cost at most, in US dollars, where that is known.
     """
 
-    def __init__(
-        self,
-        code: str,
-        message: str,
-        *,
-        status: int | None = None,
-        failure: Failure = "question",
-        wait: float | None = None,
-        raw: Any = None,
-        may_cost: bool = False,
-    ) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.status = status
-        self.failure = failure
-        self.retry_after = wait
-        self.raw = raw
-        self.may_cost = may_cost
-        self.cost: float | None = None
+    code: str
+    message: str
+    _: KW_ONLY
+    status: int | None = None
+    failure: Failure = "question"
+    retry_after: float | None = None
+    raw: Any = None
+    may_cost: bool = False
+    cost: float | None = None
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class LLMClient:
@@ -106,7 +99,7 @@ class LLMClient:
         *,
         api_key: ApiKey | None = None,
         base_url: str | None = None,
-        headers: Mapping[str, str] | None = None,
+        headers: Headers | None = None,
         timeout: float = 120.0,
         limiter: RateLimiter | None = None,
         breaker: Breaker | None = None,
@@ -169,7 +162,7 @@ class LLMClient:
         notice(f"{self.provider.name}: {request.model} does not take {parameter}; it is left out from now on")
         return True
 
-    async def _send(self, call: HTTPCall) -> tuple[int, Mapping[str, str], Any, float]:
+    async def _send(self, call: HTTPCall) -> tuple[int, Headers, Any, float]:
         data = orjson.dumps(call.body)
         tried = await self._breaker.admit()
         try:
@@ -201,16 +194,16 @@ class LLMClient:
         """
         hopeless = self._breaker.failed(reason, tried, heard=heard)
         if hopeless is not None:
-            words = f"{self._where()} {hopeless}"
+            words = f"{self.where} {hopeless}"
             raise ProviderError("http_error", words, failure="judge", may_cost=may_cost) from None
 
     @staticmethod
-    def _wait(headers: Mapping[str, str], problem: ProviderProblem) -> float | None:
+    def _wait(headers: Headers, problem: ProviderProblem) -> float | None:
         """The seconds that a reply asks to wait: in a header, or in its body."""
         wait = retry_after(headers)
         return problem.retry_after if wait is None else wait
 
-    async def _exchange(self, call: HTTPCall, data: bytes, tried: bool) -> tuple[int, Mapping[str, str], bytes]:
+    async def _exchange(self, call: HTTPCall, data: bytes, tried: bool) -> tuple[int, Headers, bytes]:
         import aiohttp
 
         headers = await self.headers(call)
@@ -225,13 +218,13 @@ class LLMClient:
             if self.provider.name == "ollama" and isinstance(error, aiohttp.ClientConnectorError):
                 message = "the server is not running, or not there; start it with `ollama serve`"
                 if not self._breaker.has_answered:  # nobody starts it while the run waits
-                    raise ProviderError("http_error", f"{self._where()}: {message}", failure="judge") from None
+                    raise ProviderError("http_error", f"{self.where}: {message}", failure="judge") from None
             may_cost = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError)
             self._is_down(message, tried, may_cost=may_cost)
-            words = f"{self._where()}: {message}"
+            words = f"{self.where}: {message}"
             raise ProviderError("http_error", words, failure="transient", may_cost=may_cost) from None
 
-    async def _answer(self, call: HTTPCall, data: bytes, headers: Mapping[str, str]) -> tuple[int, Any, bytes]:
+    async def _answer(self, call: HTTPCall, data: bytes, headers: Headers) -> tuple[int, Any, bytes]:
         async with self.request(call.method, joined(self.base_url, call.path), data=data, headers=headers) as response:
             return response.status, response.headers, await read_at_most(response, _LARGEST)
 
@@ -239,9 +232,7 @@ class LLMClient:
         """A request of this event loop's connections, to be opened by ``async with``."""
         return self.session().request(method, url, allow_redirects=False, **options)  # they would take the key along
 
-    def read(
-        self, call: HTTPCall, body: Any, status: int, headers: Mapping[str, str], seconds: float | None = None
-    ) -> Reply:
+    def read(self, call: HTTPCall, body: Any, status: int, headers: Headers, seconds: float | None = None) -> Reply:
         """The reply that came with success, live, in a batch or from the cache.
 
         Args:
@@ -255,7 +246,11 @@ class LLMClient:
             ProviderError: it is none, or says that there is an error.
         """
         try:
-            return replace(self.provider.reply(call, body), call=call, status=status, seconds=seconds)
+            reply = self.provider.reply(call, body)
+            reply.call = call
+            reply.status = status
+            reply.seconds = seconds
+            return reply
         except ReplyError as error:
             raise self.refused(error.status, headers, body) from None
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
@@ -269,7 +264,7 @@ class LLMClient:
                 may_cost=True,
             ) from None
 
-    def refused(self, status: int | None, headers: Mapping[str, str], body: Any) -> ProviderError:
+    def refused(self, status: int | None, headers: Headers, body: Any) -> ProviderError:
         """What a reply without success means; a line of a batch, or an error in a reply, may have no status."""
         problem = self.provider.problem(status or 0, body)
         words = self.redactor.text(problem.message)[:2000]  # batches come with bodies of their own
@@ -283,11 +278,13 @@ class LLMClient:
             f"{self.provider.name}: {'no status' if status is None else f'HTTP {status}'}{hint}: {words}",
             status=status,
             failure=failure,
-            wait=self._wait(headers, problem),
+            retry_after=self._wait(headers, problem),
             raw=self.redactor.value(body),
         )
 
-    def _where(self) -> str:
+    @property
+    def where(self) -> str:
+        """The provider and its address."""
         return f"{self.provider.name} at {self.base_url}"
 
     async def headers(self, call: HTTPCall | None = None) -> dict[str, str]:
@@ -352,7 +349,7 @@ async def retrying(
     ask: Callable[[], Awaitable[T]],
     retries: int,
     jitter: random.Random | None = None,
-    sleep: Callable[[float], Awaitable[Any]] | None = None,
+    sleep: Sleep | None = None,
 ) -> T:
     """Ask a provider, and again after a transient failure, at most ``retries`` times.
 
@@ -423,13 +420,12 @@ def _proxy_for(url: str) -> str | None:
 
 def _is_address(url: str) -> bool:
     """Whether it is the address of a server that HTTP is spoken with."""
-    if any(letter.isspace() for letter in url):
-        return False
     try:
         parts = urlsplit(url)
-        return parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        has_server = bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
+    return has_server and re.fullmatch(r"(?i:https?)://\S+", url) is not None
 
 
 def _login_of(url: str | None) -> list[Key]:

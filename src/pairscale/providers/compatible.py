@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pairscale.providers.base import HTTPCall, LLMRequest, Provider, Reply
+from pairscale.providers.base import Fields, Headers, HTTPCall, LLMRequest, Provider, Reply
 from pairscale.providers.catalog import Capabilities, Preset
 from pairscale.providers.openai import chat_call
 from pairscale.providers.wire import checked, planned, read_chat
@@ -63,11 +63,11 @@ class Compatible(Provider):
         """
         return self.base_url or self.preset.address()
 
-    def auth(self, key: str) -> dict[str, str]:
+    def auth(self, key: str) -> Headers:
         """The key, for servers that ask for one."""
         return {"api-key": key} if self.preset.auth == "api-key" else self.token_auth(key)
 
-    def token_auth(self, token: str) -> dict[str, str]:
+    def token_auth(self, token: str) -> Headers:
         """A token that a callable gave."""
         return {"Authorization": f"Bearer {token}"}
 
@@ -84,7 +84,7 @@ class Compatible(Provider):
         preset = self.preset
         return chat_call(request, thinking, samplers, max_tokens=preset.max_tokens, seed=preset.seed, **preset.headers)
 
-    def _reasoning(self, level: str, able: Capabilities) -> dict[str, Any]:
+    def _reasoning(self, level: str, able: Capabilities) -> Fields:
         """How hard to think, as this server takes it."""
         style = self.preset.reasoning
         if style == "object":

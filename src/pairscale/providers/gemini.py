@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,19 @@ from urllib.parse import quote
 from pairscale.core.errors import InputError
 from pairscale.core.files import open_private
 from pairscale.core.notices import notice
-from pairscale.providers.base import HTTPCall, LLMRequest, Provider, Reply, StopReason, TokenLogprob, Usage
+from pairscale.providers.base import (
+    Fields,
+    Headers,
+    HTTPCall,
+    JsonObject,
+    LLMRequest,
+    Logprobs,
+    Provider,
+    Reply,
+    StopReason,
+    TokenLogprob,
+    Usage,
+)
 from pairscale.providers.batch_http import MOST_RESULTS, BatchHTTP
 from pairscale.providers.batches import (
     BatchFormat,
@@ -34,6 +46,7 @@ from pairscale.providers.wire import (
     choice_schema,
     field,
     forbid,
+    joined_field,
     joined_text,
     level,
     number,
@@ -43,10 +56,10 @@ from pairscale.providers.wire import (
     send,
     stated,
     text,
+    tokens_of,
 )
 
 _BUDGETS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24_576, "enabled": -1}
-_DYNAMIC = -1
 
 
 @dataclass(frozen=True)
@@ -64,7 +77,7 @@ class Gemini(Provider):
     base_url_variable = "GOOGLE_GEMINI_BASE_URL"
     key_variable = "GEMINI_API_KEY"
 
-    def auth(self, key: str) -> dict[str, str]:
+    def auth(self, key: str) -> Headers:
         """The key."""
         return {"x-goog-api-key": key}
 
@@ -120,9 +133,9 @@ class Gemini(Provider):
         reasons = [field(body, "promptFeedback", name) for name in ("blockReasonMessage", "blockReason")]
         refusal = joined_text([*reasons, candidate.get("finishMessage")], ": ")
         return Reply(
-            text=joined_text(part.get("text") for part in parts if not part.get("thought")) or "",
+            text=joined_field((part for part in parts if not part.get("thought")), "text") or "",
             stop_reason=end,
-            thoughts=joined_text((part.get("text") for part in parts if part.get("thought")), "\n\n"),
+            thoughts=joined_field((part for part in parts if part.get("thought")), "text", "\n\n"),
             model=body.get("modelVersion"),
             object_type=call.endpoint or "generateContent",
             usage=_usage(body.get("usageMetadata")),
@@ -133,13 +146,13 @@ class Gemini(Provider):
         )
 
 
-def _thinking(request: LLMRequest, able: Capabilities) -> dict[str, Any]:
+def _thinking(request: LLMRequest, able: Capabilities) -> Fields:
     """How to think, in the order in which the SDK writes it."""
     if able.thinking == "none":
         level(request, able, enabled=None)
         forbid(request, request.model, "thinking_budget")
         return {}
-    thinking: dict[str, Any] = {}
+    thinking: Fields = {}
     if able.thinking == "level":
         if request.thinking_budget is not None:
             raise InputError(f"{request.model} takes a level and no thinking_budget; use reasoning, such as 'low'")
@@ -160,10 +173,8 @@ def _level(request: LLMRequest, able: Capabilities) -> str:
     return level(request, able, enabled="low") or "low"
 
 
-@cache
-def _say(message: str) -> None:
-    """Say something once, however many requests it is true of."""
-    notice(message)
+_say = cache(notice)
+"""Says something once, however many requests it is true of."""
 
 
 def _budget(request: LLMRequest, able: Capabilities) -> int | None:
@@ -176,7 +187,7 @@ def _budget(request: LLMRequest, able: Capabilities) -> int | None:
         return None if effort is None else _BUDGETS.get(effort, _BUDGETS["high"])
     least, most = able.budget or (1, 1_000_000)
     is_off = budget == 0 and "none" in able.levels
-    if effort is not None or not (budget == _DYNAMIC or is_off or least <= budget <= most):
+    if effort is not None or not (budget == -1 or is_off or least <= budget <= most):
         raise InputError(
             f"thinking_budget of {request.model} is from {least} to {most}, or -1 for its own choice, and goes without "
             "reasoning, which says the same thing"
@@ -197,20 +208,15 @@ _ENDS: dict[Any, StopReason] = {
 
 def _usage(usage: Any) -> Usage:
     """Gemini counts thoughts apart from the answer."""
-    completion = number(usage, "candidatesTokenCount")
-    thoughts = number(usage, "thoughtsTokenCount")
-    if thoughts is not None:
-        completion = (completion or 0) + thoughts
-    return Usage(
-        number(usage, "promptTokenCount"),
-        completion,
-        number(usage, "totalTokenCount"),
-        number(usage, "cachedContentTokenCount"),
-        thoughts,
+    counted = tokens_of(
+        usage, "promptTokenCount candidatesTokenCount totalTokenCount cachedContentTokenCount thoughtsTokenCount"
     )
+    if counted.reasoning is None:
+        return counted
+    return replace(counted, completion=(counted.completion or 0) + counted.reasoning)
 
 
-def _logprobs(result: Any) -> tuple[TokenLogprob, ...] | None:
+def _logprobs(result: Any) -> Logprobs:
     chosen = field(result, "chosenCandidates")
     if chosen is None:
         return None
@@ -251,7 +257,7 @@ class GeminiBatches(BatchFormat):
     name = "gemini"
     limits = BatchLimits(100_000, 1_000_000_000)
 
-    def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
+    def line(self, custom_id: str, call: HTTPCall) -> Fields:
         """One request of the file."""
         return {"key": custom_id, "request": call.body}
 
@@ -313,7 +319,7 @@ class GeminiBatches(BatchFormat):
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         part.replace(target)
 
-    def read_job(self, document: Mapping[str, Any]) -> BatchJob:
+    def read_job(self, document: JsonObject) -> BatchJob:
         """A batch as Gemini describes it: an operation whose metadata is the batch, or the batch itself."""
         about = document.get("metadata") or document
         error = document.get("error") or about.get("error")
@@ -337,7 +343,7 @@ class GeminiBatches(BatchFormat):
             raw=document,
         )
 
-    def read(self, document: Mapping[str, Any]) -> Line:
+    def read(self, document: JsonObject) -> Line:
         """One line of the results, in Gemini's shape or in the manual's (``custom_id`` and ``result``)."""
         custom_id = document.get("custom_id") or document.get("key")
         if not isinstance(custom_id, str):
@@ -356,13 +362,13 @@ class GeminiBatches(BatchFormat):
         return failed_line(custom_id, status, error, result_type=kind)
 
 
-def _outputs(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _outputs(document: JsonObject) -> list[JsonObject]:
     """The places where results may be."""
     places = (document.get("response"), field(document, "metadata", "output"), document.get("dest"))
     return [place for place in places if isinstance(place, dict)]
 
 
-def inline_responses(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def inline_responses(document: JsonObject) -> list[JsonObject]:
     """The results that stand in the batch itself, in the order of its requests."""
     for place in _outputs(document):
         rows = objects(place, "inlinedResponses") or objects(place, "inlinedResponses", "inlinedResponses")
@@ -371,7 +377,7 @@ def inline_responses(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return []
 
 
-def result_line(custom_id: Any, row: Mapping[str, Any]) -> dict[str, Any]:
+def result_line(custom_id: Any, row: JsonObject) -> Fields:
     """A result in the manual's shape."""
     if row.get("response") and not row.get("error"):
         return {"custom_id": custom_id, "result": {"type": "succeeded", "response": row["response"]}}

@@ -68,8 +68,6 @@ class Key:
     def __repr__(self) -> str:
         return "<Key: hidden>"
 
-    __str__ = __repr__
-
     def __reduce__(self) -> Any:
         raise TypeError("a key cannot be pickled")
 

@@ -7,15 +7,22 @@ import math
 import re
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from pairscale.core.notices import notice
 from pairscale.core.options import optional, require_number
-from pairscale.core.timelimit import waiting_for_turn
+from pairscale.core.timelimit import Clock, waiting_for_turn
+from pairscale.providers.base import Headers
+
+Sleep: TypeAlias = Callable[[float], Awaitable[Any]]
+"""Waits that many seconds."""
+Now: TypeAlias = Callable[[], datetime]
+"""Tells the time of day."""
 
 _MINUTE = 60.0
 _LONGEST = 300.0
@@ -42,22 +49,25 @@ _PATIENCE = 900.0
 _TRIES = 3
 
 
-def retry_after(headers: Mapping[str, str], now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> float | None:
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _seconds_until(moment: datetime, now: Now) -> float:
+    """How long it is until a moment, which is of UTC unless it says otherwise."""
+    return (moment.replace(tzinfo=moment.tzinfo or UTC) - now()).total_seconds()
+
+
+def retry_after(headers: Headers, now: Now = _now) -> float | None:
     """The seconds that a reply asks to wait: ``retry-after-ms``, or ``Retry-After`` in seconds or as a date."""
     for name, factor in (("retry-after-ms", 1e-3), ("Retry-After", 1.0)):
         text = headers.get(name)
         if text is None:
             continue
-        try:
+        with suppress(ValueError):
             return longest_wait(float(text) * factor)
-        except ValueError:
-            pass
-        try:
-            until = parsedate_to_datetime(text)
-        except (ValueError, OverflowError):
-            continue
-        until = until if until.tzinfo else until.replace(tzinfo=UTC)
-        return longest_wait((until - now()).total_seconds())
+        with suppress(ValueError, OverflowError):
+            return longest_wait(_seconds_until(parsedate_to_datetime(text), now))
     return None
 
 
@@ -135,9 +145,9 @@ class RateLimiter:
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
         *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Clock = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+        now: Now = _now,
     ) -> None:
         self._most_requests = optional(require_number, requests_per_minute, "requests_per_minute", above=0)
         self._most_tokens = optional(require_number, tokens_per_minute, "tokens_per_minute", above=0)
@@ -234,7 +244,7 @@ class RateLimiter:
 
     # Outcomes
 
-    def refused(self, wait: float | None, headers: Mapping[str, str], ticket: Ticket) -> None:
+    def refused(self, wait: float | None, headers: Headers, ticket: Ticket) -> None:
         """The provider refused a request as one too many (429).
 
         Args:
@@ -273,7 +283,7 @@ class RateLimiter:
         elif self._looked_at() >= _TRIAL and self._excess() > _TOO_MUCH + 6 * self._anyway:
             self._slow_down(now)
 
-    def answered(self, headers: Mapping[str, str], ticket: Ticket) -> None:
+    def answered(self, headers: Headers, ticket: Ticket) -> None:
         """The provider answered a request, whatever it said.
 
         Args:
@@ -296,7 +306,7 @@ class RateLimiter:
         elif self._trial is not None:
             self._check_trial(self._trial, now)
 
-    def _keep_to(self, headers: Mapping[str, str], now: float) -> None:
+    def _keep_to(self, headers: Headers, now: float) -> None:
         for remaining, until in _RATE_HEADERS:
             left = headers.get(remaining)
             reset = headers.get(until)
@@ -414,21 +424,16 @@ _RATE_HEADERS = (
 _PARTS = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 
 
-def duration(text: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> float:
+def duration(text: str, now: Now = _now) -> float:
     """``1m30s``, ``250ms``, ``12`` or a moment in ISO 8601, in seconds from now; NaN when it is none of these."""
     if parts := _PARTS.findall(text):
         return sum(float(number) * {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}[unit] for number, unit in parts)
-    try:
+    with suppress(ValueError):
         seconds = float(text)
         return seconds if math.isnan(seconds) else max(0.0, seconds)
-    except ValueError:
-        pass
-    try:
-        until = datetime.fromisoformat(text)
-    except ValueError:
-        return math.nan
-    until = until if until.tzinfo else until.replace(tzinfo=UTC)
-    return max(0.0, (until - now()).total_seconds())
+    with suppress(ValueError):
+        return max(0.0, _seconds_until(datetime.fromisoformat(text), now))
+    return math.nan
 
 
 class Breaker:
@@ -454,8 +459,8 @@ class Breaker:
         *,
         failures: int = 10,
         wait: float = 5.0,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Clock = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._name = name
         self._failures = failures
@@ -509,8 +514,8 @@ class Breaker:
             return None  # not down yet; or down already, and this request had gone before
         self._trying = False
         if was_open:
-            self._tries = self._tries + 1
-            self._waited = self._waited + self._wait
+            self._tries += 1
+            self._waited += self._wait
         else:
             self._tries = 0
             self._waited = 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,13 @@ from urllib.parse import quote
 
 from pairscale.core.errors import InputError
 from pairscale.providers.base import (
+    Fields,
+    Headers,
     HTTPCall,
+    JsonObject,
     LLMRequest,
     Provider,
     Reply,
-    Usage,
 )
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import (
@@ -36,9 +38,10 @@ from pairscale.providers.wire import (
     checked,
     choice_schema,
     field,
-    joined_text,
+    joined_field,
     number,
     objects,
+    of_type,
     planned,
     problem,
     read_chat,
@@ -47,6 +50,7 @@ from pairscale.providers.wire import (
     stated,
     text,
     token_logprobs,
+    tokens_of,
 )
 
 _CHAT = "chat.completions"
@@ -61,7 +65,7 @@ class OpenAI(Provider):
     base_url_variable = "OPENAI_BASE_URL"
     key_variable = "OPENAI_API_KEY"
 
-    def auth(self, key: str) -> dict[str, str]:
+    def auth(self, key: str) -> Headers:
         """The key, and the organisation and the project of the environment."""
         return {"Authorization": f"Bearer {key}", **self._account}
 
@@ -106,8 +110,8 @@ def messages(request: LLMRequest) -> list[dict[str, str]]:
 
 def chat_call(
     request: LLMRequest,
-    thinking: Mapping[str, Any],
-    samplers: Mapping[str, Any],
+    thinking: JsonObject,
+    samplers: JsonObject,
     *,
     max_tokens: str = "max_tokens",
     seed: str = "seed",
@@ -134,7 +138,7 @@ def chat_call(
     return send("/chat/completions", body, request, _CHAT, **headers)
 
 
-def _responses(request: LLMRequest, effort: str | None, samplers: Mapping[str, Any]) -> HTTPCall:
+def _responses(request: LLMRequest, effort: str | None, samplers: JsonObject) -> HTTPCall:
     reasoning = None
     if effort is not None:
         reasoning = {"effort": effort}
@@ -169,38 +173,30 @@ def read_response(body: Any) -> Reply:
     if not isinstance(field(body, "output"), list) or body.get("status") in {"failed", "cancelled"}:
         raise refused(body, "a response")
     output = objects(body, "output")
-    reasoning = [item for item in output if item.get("type") == "reasoning"]
+    reasoning = of_type(output, "reasoning")
     thoughts = [part for item in reasoning for part in objects(item, "summary") + objects(item, "content")]
-    parts = [part for item in output if item.get("type") == "message" for part in objects(item, "content")]
-    answers = [part for part in parts if part.get("type") == "output_text"]
-    refusal = joined_text(part.get("refusal") for part in parts)
+    parts = [part for item in of_type(output, "message") for part in objects(item, "content")]
+    answers = of_type(parts, "output_text")
+    refusal = joined_field(parts, "refusal")
     end = CHAT_ENDS.get(field(body, "incomplete_details", "reason"), "other")
     if body.get("status", "completed") == "completed":
         end = "stop"
     tokens = [token for part in answers for token in token_logprobs(part.get("logprobs")) or ()]
     return Reply(
-        text=joined_text(part.get("text") for part in answers) or "",
+        text=joined_field(answers, "text") or "",
         stop_reason="refusal" if refusal else end,
-        thoughts=joined_text((part.get("text") for part in thoughts), "\n\n"),
+        thoughts=joined_field(thoughts, "text", "\n\n"),
         model=body.get("model"),
         object_type=body.get("object"),
-        usage=_usage(body),
+        usage=tokens_of(
+            body.get("usage"),
+            "input_tokens output_tokens total_tokens input_tokens_details.cached_tokens "
+            "output_tokens_details.reasoning_tokens input_tokens_details.cache_write_tokens",
+        ),
         logprobs=tuple(tokens) or None,
         refusal=refusal,
         service_tier=text(body, "service_tier"),
         raw=body,
-    )
-
-
-def _usage(body: Mapping[str, Any]) -> Usage:
-    """The tokens of a response."""
-    return Usage(
-        number(body, "usage", "input_tokens"),
-        number(body, "usage", "output_tokens"),
-        number(body, "usage", "total_tokens"),
-        number(body, "usage", "input_tokens_details", "cached_tokens"),
-        number(body, "usage", "output_tokens_details", "reasoning_tokens"),
-        number(body, "usage", "input_tokens_details", "cache_write_tokens"),
     )
 
 
@@ -214,7 +210,7 @@ class OpenAIBatches(BatchFormat):
     name = "openai"
     limits = BatchLimits(50_000, 200_000_000)
 
-    def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
+    def line(self, custom_id: str, call: HTTPCall) -> Fields:
         """One request of the file."""
         return {"custom_id": custom_id, "method": call.method, "url": self.endpoint(call), "body": call.body}
 
@@ -228,7 +224,7 @@ class OpenAIBatches(BatchFormat):
         with reading(self.name, document):
             return name_of(document)
 
-    async def upload_file(self, http: BatchHTTP, path: Path, name: str = "", purpose: str = "batch") -> dict[str, Any]:
+    async def upload_file(self, http: BatchHTTP, path: Path, name: str = "", purpose: str = "batch") -> Fields:
         """Upload a file, and return what the provider says of it."""
         document = await http.json("POST", "/files", data=lambda: http.form({"purpose": purpose}, path, name))
         return document if isinstance(document, dict) else {}
@@ -256,7 +252,7 @@ class OpenAIBatches(BatchFormat):
         """Output and errors."""
         return [f"/files/{quote(file, safe='')}/content" for file in job.outputs]
 
-    def read_job(self, document: Mapping[str, Any]) -> BatchJob:
+    def read_job(self, document: JsonObject) -> BatchJob:
         """A batch as OpenAI describes it."""
         failed = number(document, "request_counts", "failed")
         errors = objects(document, "errors", "data")
@@ -269,16 +265,16 @@ class OpenAIBatches(BatchFormat):
             key=field(document, "metadata", METADATA_KEY),
             created_at=seconds_of(document.get("created_at")),
             expires_at=seconds_of(document.get("expires_at")),
-            message=joined_text((error.get("message") for error in errors[:3]), "; "),
+            message=joined_field(errors[:3], "message", "; "),
             outputs=self.files_of(document),
             raw=document,
         )
 
-    def files_of(self, document: Mapping[str, Any]) -> tuple[str, ...]:
+    def files_of(self, document: JsonObject) -> tuple[str, ...]:
         """The files of results."""
         return tuple(str(document[name]) for name in ("output_file_id", "error_file_id") if document.get(name))
 
-    def read(self, document: Mapping[str, Any]) -> Line:
+    def read(self, document: JsonObject) -> Line:
         """One line of an output or an error file."""
         custom_id = document.get("custom_id")
         if not isinstance(custom_id, str):

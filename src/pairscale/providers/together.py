@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 from urllib.parse import quote
 
-from pairscale.providers.base import HTTPCall, LLMRequest, Provider, Reply
+from pairscale.providers.base import Fields, HTTPCall, JsonObject, LLMRequest, Provider, Reply
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import BatchJob, BatchLimits, Draft, name_of, reading, seconds_of, state_of
 from pairscale.providers.client import ProviderError
@@ -31,7 +31,7 @@ class Together(Provider):
         """
         request = checked(request, "Together", "service_tier", "thinking_budget", "store")
         level, samplers = planned(request, self.capabilities(request.model), enabled=None)
-        dialect: dict[str, Any] = {"logprobs": request.logprobs, "top_logprobs": None, "reasoning_effort": level}
+        dialect: Fields = {"logprobs": request.logprobs, "top_logprobs": None, "reasoning_effort": level}
         if level in {"none", "enabled"}:
             dialect |= {"reasoning": {"enabled": level == "enabled"}, "reasoning_effort": None}
         return chat_call(request, dialect, samplers)
@@ -47,7 +47,7 @@ class TogetherBatches(OpenAIBatches):
     name = "together"
     limits = BatchLimits(50_000, 100_000_000)
 
-    def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
+    def line(self, custom_id: str, call: HTTPCall) -> Fields:
         """One request of the file."""
         return {"custom_id": custom_id, "body": call.body}
 
@@ -84,7 +84,7 @@ class TogetherBatches(OpenAIBatches):
         mine = [row for row in rows if row.get("input_file_id") == draft.file_id and row.get("id") not in known]
         return [self.job(row) for row in mine]
 
-    def read_job(self, document: Mapping[str, Any]) -> BatchJob:
+    def read_job(self, document: JsonObject) -> BatchJob:
         """A batch as Together describes it; it counts nothing but the share that is done."""
         return BatchJob(
             id=name_of(document),

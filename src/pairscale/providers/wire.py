@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from pairscale.core.errors import InputError
@@ -12,8 +13,11 @@ from pairscale.core.failures import telling_code
 from pairscale.core.options import optional, require_choice, require_flag, require_int, require_number
 from pairscale.providers.base import (
     CHOICE_KEY,
+    Fields,
     HTTPCall,
+    JsonObject,
     LLMRequest,
+    Logprobs,
     ProviderProblem,
     Reply,
     ReplyError,
@@ -52,13 +56,13 @@ def checked(request: LLMRequest, provider: str, *forbidden: str) -> LLMRequest:
         InputError: when a field is out of its bounds, or is one of those that this provider has no word for.
     """
     if request.omit:
-        nothing: dict[str, Any] = dict.fromkeys(request.omit.intersection(_OPTIONAL))
+        nothing: Fields = dict.fromkeys(request.omit.intersection(_OPTIONAL))
         if request.include_thoughts and request.reasoning is None and "include_thoughts" in request.omit:
             nothing = {"reasoning": "enabled"} | nothing  # it is to think all the same
         request = replace(request, **nothing)
     optional(require_flag, request.store, "store")
     optional(require_choice, request.reasoning, "reasoning", (*LEVELS, "enabled"))
-    plain: dict[str, Any] = {}
+    plain: Fields = {}
     for name, require, bounds in _NUMBERS:
         value = getattr(request, name)
         if value is not None:
@@ -77,7 +81,7 @@ def forbid(request: LLMRequest, provider: str, *names: str) -> None:
             raise InputError(f"{provider} takes no {name}; leave it out{instead}")
 
 
-def planned(request: LLMRequest, able: Capabilities, *, enabled: str | None) -> tuple[str | None, dict[str, Any]]:
+def planned(request: LLMRequest, able: Capabilities, *, enabled: str | None) -> tuple[str | None, Fields]:
     """How hard to think (see :func:`level`), and the samplers (see :func:`sampling`).
 
     Raises:
@@ -129,7 +133,7 @@ def _takes(when: When, thinks: bool) -> bool:
     return when == "always" or (when == "unthinking" and not thinks)
 
 
-def sampling(request: LLMRequest, able: Capabilities, thinks: bool) -> dict[str, Any]:
+def sampling(request: LLMRequest, able: Capabilities, thinks: bool) -> Fields:
     """``temperature``, ``top_p`` and ``top_k``, as they are to be sent.
 
     The temperature is 0 by default, while the model does not think and takes one.
@@ -153,7 +157,7 @@ def sampling(request: LLMRequest, able: Capabilities, thinks: bool) -> dict[str,
     return {"temperature": usual} | samplers
 
 
-def choice_schema(choices: tuple[str, ...]) -> dict[str, Any]:
+def choice_schema(choices: tuple[str, ...]) -> Fields:
     """The JSON schema that allows these answers alone."""
     return {
         "type": "object",
@@ -163,7 +167,7 @@ def choice_schema(choices: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def merged(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+def merged(body: JsonObject, extra: JsonObject) -> Fields:
     """The body with further fields, which win; objects are merged, everything else is replaced."""
     result = dict(body)
     for name, value in extra.items():
@@ -172,12 +176,12 @@ def merged(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def send(path: str, body: Mapping[str, Any], request: LLMRequest, endpoint: str, **headers: str) -> HTTPCall:
+def send(path: str, body: JsonObject, request: LLMRequest, endpoint: str, **headers: str) -> HTTPCall:
     """The call: a POST of what is not None, with the request's further fields."""
     return HTTPCall("POST", path, merged(stated(body), request.extra), headers, endpoint)
 
 
-def stated(fields: Mapping[str, Any]) -> dict[str, Any]:
+def stated(fields: JsonObject) -> Fields:
     """The fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -245,7 +249,7 @@ _MOST = 2**53
 def field(document: Any, *path: str) -> Any:
     """What is in a JSON document under these names, one inside the other; None where there is nothing."""
     for name in path:
-        document = document.get(name) if isinstance(document, Mapping) else None
+        document = document.get(name) if isinstance(document, dict) else None
     return document
 
 
@@ -258,7 +262,7 @@ def text(document: Any, *path: str) -> str | None:
 def amount(document: Any, *path: str) -> float | None:
     """A number from 0 in a JSON document; None when there is none."""
     value = field(document, *path)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST:
+    if type(value) not in (int, float) or not 0 <= value <= _MOST:
         return None
     return float(value)
 
@@ -269,15 +273,42 @@ def number(document: Any, *path: str) -> int | None:
     return None if value is None else int(value)
 
 
-def objects(document: Any, *path: str) -> list[Mapping[str, Any]]:
+def objects(document: Any, *path: str) -> list[JsonObject]:
     """The objects of a list in a JSON document."""
     rows = field(document, *path)
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
+def of_type(rows: Iterable[JsonObject], kind: str) -> list[JsonObject]:
+    """The objects that say that they are of this type."""
+    return [row for row in rows if row.get("type") == kind]
+
+
 def joined_text(parts: Iterable[Any], between: str = "") -> str | None:
     """The texts among ``parts``, joined; None when there is none."""
     return between.join(part for part in parts if isinstance(part, str) and part) or None
+
+
+def joined_field(rows: Iterable[JsonObject], name: str, between: str = "") -> str | None:
+    """The texts that stand in a field of objects, joined; None when there is none."""
+    return joined_text((row.get(name) for row in rows), between)
+
+
+def tokens_of(usage: Any, places: str) -> Usage:
+    """Tokens by their places, such as ``details.cached|cached``, in the order of ``Usage``; the first that is there."""
+    counts = []
+    for paths in _paths(places):
+        count = None
+        for path in paths:
+            if count is None:
+                count = number(usage, *path)
+        counts.append(count)
+    return Usage(*counts)
+
+
+@cache
+def _paths(places: str) -> list[list[list[str]]]:
+    return [[path.split(".") for path in place.split("|")] for place in places.split()]
 
 
 def refused(body: Any, what: str) -> ValueError:
@@ -304,7 +335,7 @@ def split_thoughts(content: str, unopened: bool = False) -> tuple[str | None, st
     return thoughts.strip() or None, answer.strip()
 
 
-def token_logprobs(rows: Any) -> tuple[TokenLogprob, ...] | None:
+def token_logprobs(rows: Any) -> Logprobs:
     """Tokens as OpenAI, and Ollama after it, give them: ``token``, ``logprob`` and ``top_logprobs``."""
     if not isinstance(rows, list):
         return None
@@ -365,7 +396,7 @@ def _parts(body: Any) -> tuple[str, str | None, str | None]:
     return message, telling_code(error.get(name) for name in ("code", "status", "type")), text(error, "param")
 
 
-def _passed_on(error: Mapping[str, Any]) -> str:
+def _passed_on(error: JsonObject) -> str:
     """The message of an error, with that of the server behind a router (OpenRouter) where there is one."""
     message = str(error.get("message") or error)
     behind = text(error, "metadata", "raw")
@@ -452,18 +483,18 @@ def read_chat(body: Any, *, think_tags: bool = False, states_cost: bool = False)
 
 def _thoughts(message: Any) -> list[str | None]:
     """The thoughts beside the answer, or those of its parts that are thoughts."""
-    parts = [_content(part.get("thinking")) for part in objects(message, "content") if part.get("type") == "thinking"]
+    parts = [_content(part.get("thinking")) for part in of_type(objects(message, "content"), "thinking")]
     return [text(message, "reasoning_content") or text(message, "reasoning"), *parts]
 
 
 def _content(content: Any) -> str:
     """The answer, which some servers give in parts."""
     if isinstance(content, list):
-        return joined_text(part.get("text") for part in objects(content)) or ""
+        return joined_field(objects(content), "text") or ""
     return content if isinstance(content, str) else ""
 
 
-def _chat_logprobs(logprobs: Any) -> tuple[TokenLogprob, ...] | None:
+def _chat_logprobs(logprobs: Any) -> Logprobs:
     """Log-probabilities of a chat completion, in OpenAI's shape or in the older one of lists, which Together gives."""
     tokens = field(logprobs, "tokens")
     values = field(logprobs, "token_logprobs")
@@ -478,13 +509,8 @@ def _chat_logprobs(logprobs: Any) -> tuple[TokenLogprob, ...] | None:
 
 
 def _chat_usage(usage: Any) -> Usage:
-    cached = number(usage, "prompt_tokens_details", "cached_tokens")
-    reasoning = number(usage, "completion_tokens_details", "reasoning_tokens")
-    return Usage(
-        number(usage, "prompt_tokens"),
-        number(usage, "completion_tokens"),
-        number(usage, "total_tokens"),
-        number(usage, "cached_tokens") if cached is None else cached,
-        number(usage, "reasoning_tokens") if reasoning is None else reasoning,
-        number(usage, "prompt_tokens_details", "cache_write_tokens"),
+    return tokens_of(
+        usage,
+        "prompt_tokens completion_tokens total_tokens prompt_tokens_details.cached_tokens|cached_tokens "
+        "completion_tokens_details.reasoning_tokens|reasoning_tokens prompt_tokens_details.cache_write_tokens",
     )

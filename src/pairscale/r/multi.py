@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pairscale.batch import registry_table
 from pairscale.collect.batch.manager import BatchManager
-from pairscale.collect.batch.registry import RegistryEntry, registry_table
+from pairscale.collect.batch.registry import RegistryEntry
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import write_table

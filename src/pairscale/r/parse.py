@@ -60,7 +60,7 @@ def parse_output(
     rows: list[Fields] = []
     unread: list[str] = []
     nameless: list[str] = []
-    for _, line in read_lines(file, batch_format(backend)):
+    for line in read_lines(file, batch_format(backend)):
         if isinstance(line, str):
             unread.append(line)
             rows.append({"error_message": f"Failed to parse JSON line: {line}"})

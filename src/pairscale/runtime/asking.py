@@ -10,20 +10,20 @@ from typing import Any
 
 from pairscale.core.errors import JudgeError
 from pairscale.core.notices import notice
-from pairscale.core.timelimit import TimeLimit, TimeLimitError
+from pairscale.core.timelimit import TimeLimitError, within
 from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
 from pairscale.judges.function import ends_run, raised, verdict_of
 from pairscale.judges.panel import members_of
 from pairscale.providers.client import pause, say_wait
 
 
-async def ask_once(judge: Judge, pair: JudgePair, limit: TimeLimit | None = None) -> Verdict:
+async def ask_once(judge: Judge, pair: JudgePair, timeout: float | None = None) -> Verdict:
     """Ask a judge one question, once.
 
     Args:
         judge: who is asked.
         pair: the question.
-        limit: after which there is no answer; None waits as long as the judge does.
+        timeout: seconds after which there is no answer; None waits as long as the judge does.
 
     Returns:
         The verdict; an exception of the judge is one, too.
@@ -31,14 +31,12 @@ async def ask_once(judge: Judge, pair: JudgePair, limit: TimeLimit | None = None
     Raises:
         PairscaleError: the judge cannot judge these pairs at all, so that asking about others is pointless.
     """
-    asked = verdict_of(judge, pair)
     try:
-        return await (asked if limit is None else limit.within(asked))
+        return await within(timeout, verdict_of(judge, pair))
     except KeyboardInterrupt:  # a task must not end with it: the event loop would stop at once
         raise asyncio.CancelledError from None
-    except TimeLimitError:
-        assert limit is not None  # noqa: S101 - it is raised by it alone
-        return Verdict.fail("timeout", f"no answer within {limit.seconds:g} seconds", failure="transient")
+    except TimeLimitError as error:
+        return Verdict.fail("timeout", str(error), failure="transient")
 
 
 async def ask_unrecorded(judge: Judge, pair: JudgePair, retries: int) -> Verdict:
@@ -99,7 +97,7 @@ class FailureStreak:
 
     most: int = MOST_ALIKE
     _kind: str | None = None
-    _questions: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    _questions: set[tuple[str, str]] = field(default_factory=set)
 
     def count(self, verdict: Verdict, first: str, second: str) -> bool:
         """Count the final outcome of a question; True when the judge itself fails.

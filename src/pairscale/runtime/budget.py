@@ -51,10 +51,10 @@ class Budget:
 
     limit: float | None = None
     spent: float = 0.0
-    highest: dict[str, float] = field(default_factory=dict[str, float])
+    highest: dict[str, float] = field(default_factory=dict)
     prices: str = ""
     _has_said_estimate: bool = False
-    _open: list[Reservation] = field(default_factory=list[Reservation])
+    _open: list[Reservation] = field(default_factory=list)
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
     @classmethod

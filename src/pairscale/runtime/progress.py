@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from pairscale.core.notebooks import LiveOutput, in_notebook
 from pairscale.core.options import ProgressMode, require_progress
+from pairscale.core.timelimit import Clock
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -44,7 +44,7 @@ class Progress:
         label: str = "judging",
         every: int | None = None,
         prices: str = "",
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
     ) -> None:
         show = require_progress(show) != "none"
         self._total, self._done, self._label, self._every, self._clock = total, done, label, every, clock

@@ -11,17 +11,17 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pairscale.core.errors import JudgeError, PairscaleError
 from pairscale.core.notices import notice
 from pairscale.core.options import optional, require_int, require_number
 from pairscale.core.provenance import utc_now
-from pairscale.core.timelimit import TimeLimit
+from pairscale.core.tables import Row
+from pairscale.core.timelimit import Clock
 from pairscale.judges.base import Verdict, judge_member
 from pairscale.providers.client import pause, say_wait
 from pairscale.runtime.asking import MOST_ALIKE, FailureStreak, ask_once
@@ -41,7 +41,7 @@ _ANSWERED_LATELY_S = 60.0
 _REFUSED_AT_MOST_S = 600.0
 """For so long, refusals of a question (429) use up no retries while others are answered."""
 
-Attempt: TypeAlias = tuple[Verdict, Mapping[str, Any]]
+Attempt: TypeAlias = tuple[Verdict, Row]
 """A verdict, and the columns of its attempt."""
 
 
@@ -102,13 +102,12 @@ class Runtime:
         budget: Budget | None = None,
         progress: Progress | None = None,
         deadline: float | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
     ) -> None:
         self.asked, self.cached, self.saved = 0, 0, 0.0
         self.stopped: str | None = None
         self.budget = budget or Budget(options.max_cost)
         self._source, self._writer, self._options, self._progress = source, writer, options, progress
-        self._limit = None if options.timeout is None else TimeLimit(options.timeout)
         self._deadline, self._clock = deadline, clock
         self._failure: PairscaleError | None = None
         self._streaks: dict[str, FailureStreak] = {}
@@ -315,9 +314,9 @@ class Runtime:
         asked_at = utc_now()
         began = time.perf_counter()
         number = question.attempt + turn
-        limit = None if judge_member(question.judge, "waits_for_people") else self._limit
+        timeout = None if judge_member(question.judge, "waits_for_people") else self._options.timeout
         try:
-            verdict = await ask_once(question.judge, question.pair(turn), limit)
+            verdict = await ask_once(question.judge, question.pair(turn), timeout)
         except asyncio.CancelledError:  # it may be paid for all the same
             stopped = Verdict.fail("cancelled", "interrupted before the answer came", failure="transient")
             stopped = self._with_cost(stopped, question, turn)
@@ -359,7 +358,7 @@ class Runtime:
 
     # Recording
 
-    async def _record(self, question: Question, values: Mapping[str, Any]) -> None:
+    async def _record(self, question: Question, values: Row) -> None:
         """Write an attempt that settles nothing."""
         entry = self._entry(question, values, None, question.open_rows)
         if isinstance(self._writer, GroupCommitWriter):
@@ -367,7 +366,7 @@ class Runtime:
         else:
             self._writer.put(entry)
 
-    async def _finish(self, question: Question, verdict: Verdict, values: Mapping[str, Any]) -> None:
+    async def _finish(self, question: Question, verdict: Verdict, values: Row) -> None:
         """Write the attempt that settles a question, and hand its outcome over."""
         comparison = comparison_columns(verdict, str(question.first["ID"]), str(question.second["ID"]))
         recorded = Recorded(verdict, values, comparison)
@@ -407,8 +406,8 @@ class Runtime:
     @staticmethod
     def _entry(
         question: Question,
-        values: Mapping[str, Any],
-        comparison: Mapping[str, Any] | None,
+        values: Row,
+        comparison: Row | None,
         rows: LogRows = (),
     ) -> Entry:
         asked = Asked(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from pairscale.core.tables import Row
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict
 
-LogRows: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
+LogRows: TypeAlias = Sequence[tuple[str, Row]]
 """Rows of logs that belong to an answer, as (log, row)."""
 
 
@@ -44,7 +45,7 @@ class Question:
     replaces: bool = False
     occurrence: int = 1
     state: Any = None
-    columns: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    columns: Row = field(default_factory=dict)
     open_rows: LogRows = ()
     retries: int | None = None
 
@@ -81,8 +82,8 @@ class Recorded:
     """
 
     verdict: Verdict
-    attempt: Mapping[str, Any]
-    comparison: Mapping[str, Any]
+    attempt: Row
+    comparison: Row
 
 
 class Source(Protocol):

@@ -80,11 +80,11 @@ class Evidence:
         imported: the digest of the run that it was imported from; None when it was not.
     """
 
-    problems: list[EvidenceProblem] = field(default_factory=list[EvidenceProblem])
-    rows: dict[str, int] = field(default_factory=dict[str, int])
+    problems: list[EvidenceProblem] = field(default_factory=list)
+    rows: dict[str, int] = field(default_factory=dict)
     entries: int = 0
     digest: str | None = None
-    earlier: list[str] = field(default_factory=list[str])
+    earlier: list[str] = field(default_factory=list)
     imported: str | None = None
 
 

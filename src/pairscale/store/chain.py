@@ -30,11 +30,11 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Boolean, Float, Integer, LargeBinary, Text, insert, select, type_coerce
+from sqlalchemy import Boolean, Float, Integer, LargeBinary, String, Text, insert, select, type_coerce
 
 from pairscale.core.errors import InputError
 from pairscale.core.provenance import utc_now
-from pairscale.core.tables import listed
+from pairscale.core.tables import Row, Values, listed
 from pairscale.store.database import get_fact, raw_rows, scrub_surrogates, set_fact
 from pairscale.store.marks import COMMANDS
 from pairscale.store.schema import JsonText, Written, chain, logs, metadata, tables, write_json
@@ -107,8 +107,10 @@ def row_hash(table: Table, values: Sequence[Any]) -> list[Any]:
     """
     array: list[Any] = [table.name]
     texts = ""
-    for kind, value in zip(_kinds(table), values, strict=True):
-        if isinstance(value, str) and isinstance(kind, JsonText):
+    for (kind, usual), value in zip(_kinds(table), values, strict=True):
+        if value is None or type(value) is usual:
+            array.append(value)
+        elif isinstance(value, str) and isinstance(kind, JsonText):
             array.append(len(value))
             texts += value
         else:
@@ -118,13 +120,15 @@ def row_hash(table: Table, values: Sequence[Any]) -> list[Any]:
 
 
 @lru_cache(maxsize=32)
-def _kinds(table: Table) -> list[object]:
-    return [column.type for column in hashed_columns(table)]
+def _kinds(table: Table) -> list[tuple[object, type | None]]:
+    """The types of the hashed columns, and which values of theirs every database gives back as they are."""
+    usual = {Integer: int, String: str, Text: str}
+    return [(column.type, usual.get(type(column.type))) for column in hashed_columns(table)]
 
 
 def _as_stored(kind: object, value: Any) -> Any:
     """A value as every database gives it back."""
-    if value is None or (isinstance(value, str) and not isinstance(kind, LargeBinary)):
+    if isinstance(value, str) and not isinstance(kind, LargeBinary):
         return value
     if isinstance(kind, LargeBinary):
         return hashlib.sha256(value).hexdigest() if isinstance(value, bytes | memoryview) else repr(value)
@@ -149,9 +153,7 @@ def stored_rows(connection: Connection, table: Table, key: Sequence[Any] | None 
         yield row_hash(table, row)
 
 
-def insert_rows(
-    connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]], links: Links | None = None
-) -> None:
+def insert_rows(connection: Connection, table: Table, rows: Iterable[Row], links: Links | None = None) -> None:
     """Write rows; columns that a row does not have are empty.
 
     Args:
@@ -233,7 +235,7 @@ class ChainWriter:
         self._write(connection, {"at": utc_now(), "closed": closed})
         set_fact(connection, CLOSED, closed)
 
-    def _write(self, connection: Connection, entry: Mapping[str, Any]) -> None:
+    def _write(self, connection: Connection, entry: Row) -> None:
         number, previous = self.head(connection)
         data = json.dumps(entry, **_COMPACT)
         digest = sha256(previous + data)
@@ -253,12 +255,12 @@ class Change:
     def __init__(self, connection: Connection, writer: ChainWriter) -> None:
         self.connection = connection
         self.links: Links = {}
-        self.about: dict[str, Any] = {}
+        self.about: Values = {}
         self._writer = writer
 
-    def insert(self, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
+    def insert(self, table: Table, rows: Iterable[Row]) -> None:
         """Write rows; columns that a row does not have are empty. Many rows are several entries."""
-        block: list[Mapping[str, Any]] = []
+        block: list[Row] = []
         for row in rows:
             block.append(row)
             if len(block) >= _CHUNK:
@@ -356,7 +358,7 @@ def command_row_for(store: RunFile) -> str | None:
 # Rows of logs as JSON
 
 
-def canonical(row: Mapping[str, Any]) -> str:
+def canonical(row: Row) -> str:
     """A row of a log as JSON in one and only one way; NaN and infinities become null."""
     try:
         body = _encode(row)
@@ -369,10 +371,6 @@ def canonical(row: Mapping[str, Any]) -> str:
     return body
 
 
-def _encode(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, allow_nan=False, default=_plain, **_COMPACT)
-
-
 def _plain(value: Any) -> Any:
     """What JSON has no word for: times, numbers and arrays of numpy, anything else as its text."""
     if isinstance(value, dt.datetime):
@@ -380,6 +378,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+_encode = json.JSONEncoder(sort_keys=True, allow_nan=False, default=_plain, **_COMPACT).encode
 
 
 def _finite(value: Any) -> Any:

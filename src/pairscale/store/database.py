@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -32,6 +31,7 @@ from pairscale.core.errors import (
 )
 from pairscale.core.files import TABLE_SUFFIXES
 from pairscale.core.notices import notice
+from pairscale.core.tables import Values
 from pairscale.store.schema import JsonText, Written, labellers, metadata, tables, write_json
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ def open_address(url: str) -> Engine:
     logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns beside the error that it raises
     try:
         parsed = make_url(url)
-        settings: dict[str, Any] = {}
+        settings: Values = {}
         if parsed.drivername == "postgresql+psycopg":
             settings = {name: value for name, value in _CONNECTION.items() if name not in parsed.query}
         return create_engine(parsed, connect_args=settings)
@@ -347,11 +347,6 @@ def explain(error: BaseException, name: str) -> StoreError | None:
 
 
 # One writer at a time: locks that go with the process that holds them
-
-
-def whoami() -> str:
-    """This process, for the message that another one gets."""
-    return f"process {os.getpid()} on {socket.gethostname()}"
 
 
 def merge_log(connection: Connection) -> None:

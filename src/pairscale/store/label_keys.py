@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pairscale.core.errors import FileFormatError
 from pairscale.core.files import read_rows
+from pairscale.core.options import FilePath
+from pairscale.core.tables import Values
 
 
-def key_path(path: str | os.PathLike[str]) -> Path:
+def key_path(path: FilePath) -> Path:
     """Where the key of a manifest lies: beside it, called like it, with ``.key.jsonl`` behind the stem."""
     target = Path(path)
     return target.with_name(f"{target.stem}.key.jsonl")
 
 
-def read_key(path: str | os.PathLike[str], encoding: str | None = None) -> dict[str, dict[str, Any]]:
+def read_key(path: FilePath, encoding: str | None = None) -> dict[str, Values]:
     """The de-blinding key: by case, its row with ``first_variant``.
 
     Args:
@@ -27,7 +28,7 @@ def read_key(path: str | os.PathLike[str], encoding: str | None = None) -> dict[
     Raises:
         FileFormatError: when it is no key.
     """
-    key: dict[str, dict[str, Any]] = {}
+    key: dict[str, Values] = {}
     rows = read_rows(path, text=("case_id", "task_id", "criterion"), encoding=encoding)
     for number, row in enumerate(rows, start=1):
         if row.get("first_variant") not in {"a", "b"} or row.get("case_id") is None or str(row["case_id"]) in key:
@@ -36,7 +37,7 @@ def read_key(path: str | os.PathLike[str], encoding: str | None = None) -> dict[
     return key
 
 
-def known_key(path: Path, rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]] | None:
+def known_key(path: Path, rows: Iterable[Mapping[str, Any]]) -> dict[str, Values] | None:
     """The key of a manifest or of labels: what its rows say themselves, else the file beside it; None without either.
 
     Raises:

@@ -15,12 +15,13 @@ from sqlalchemy import Integer, Select, bindparam, case, func, select
 
 from pairscale.core.comparisons import Condition
 from pairscale.core.notices import notice
-from pairscale.core.tables import RESULTS
+from pairscale.core.options import FilePath
+from pairscale.core.tables import RESULTS, Row, Schema, Values
 from pairscale.store.database import make_private
 from pairscale.store.schema import label_cases, label_questions, labellers, labels
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pairscale.store.runfile import RunFile
 
@@ -37,7 +38,7 @@ PAUSED = "labelling_paused"
 """The fact with the names of labellers who are not asked at present."""
 
 _TEXT = pl.String()
-LABELS: dict[str, pl.DataType] = {
+LABELS: Schema = {
     "case_id": _TEXT,
     "task_id": _TEXT,
     "criterion": _TEXT,
@@ -93,7 +94,7 @@ def new_token() -> str:
     return secrets.token_urlsafe(24)
 
 
-def open_private(where: str | os.PathLike[str] | None) -> RunFile:
+def open_private(where: FilePath | None) -> RunFile:
     """Open a run file for writing that only its owner may read, because it holds the links of labellers.
 
     Raises:
@@ -111,7 +112,7 @@ def open_private(where: str | os.PathLike[str] | None) -> RunFile:
     return store
 
 
-def links_of_people(run: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Any]:
+def links_of_people(run: FilePath, names: Sequence[str]) -> Values:
     """The secrets of the page on which a run asks people: those in its run file, and new ones for who is new.
 
     Returns:
@@ -152,7 +153,7 @@ def label_counts(store: RunFile) -> dict[str, int] | None:
     }
 
 
-def label_results(run: RunFile | str | os.PathLike[str]) -> pl.DataFrame:
+def label_results(run: RunFile | FilePath) -> pl.DataFrame:
     """The labels of a run file as a results table, one row per labeller and case, as any model takes it.
 
     ``judge_id`` and ``model`` are the labeller, ``trait`` is the criterion, ``ID1`` is the text that this labeller saw
@@ -185,7 +186,7 @@ def label_results(run: RunFile | str | os.PathLike[str]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={**RESULTS, "received_at": _TEXT})
 
 
-def _result(row: Mapping[str, Any]) -> dict[str, Any]:
+def _result(row: Row) -> Values:
     """A label as a row of results; what it does not say is null."""
     ids = {"1": row["ID1"], "2": row["ID2"]}
     better = ids.get(row["preferred"])

@@ -15,10 +15,10 @@ import asyncio
 import atexit
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from pairscale.core.errors import (
     StoreBusyError,
@@ -28,6 +28,7 @@ from pairscale.core.errors import (
     StoreReadOnlyError,
 )
 from pairscale.core.notices import notice, plural
+from pairscale.core.tables import Row
 from pairscale.store.writer import Entry
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ PATIENCE_S = 120.0  # in all
 _SLOW_S = 0.25  # a transaction that takes longer keeps further questions from being asked
 _MAY_PASS = (StoreBusyError, StoreConnectionError, StoreFullError, StoreReadOnlyError)
 
-_Waiting = tuple[Entry, "asyncio.Future[None] | None"]
+_Pending: TypeAlias = asyncio.Future[None]
+_Waiting: TypeAlias = tuple[Entry, _Pending | None]
 
 
 class JournalWriter:
@@ -90,7 +92,7 @@ class JournalWriter:
         since = self._writes_since
         return not self._is_stuck and (since is None or time.monotonic() - since < _SLOW_S)
 
-    def event(self, row: Mapping[str, Any]) -> None:
+    def event(self, row: Row) -> None:
         """Have a row of ``adaptive_events`` written: a call, a limit, a join, a stop."""
         self.put(Entry(rows=[("adaptive_events", row)]))
 
@@ -105,7 +107,7 @@ class JournalWriter:
         if not self._told:
             self._raise()
 
-    def _add(self, entry: Entry, written: asyncio.Future[None] | None) -> None:
+    def _add(self, entry: Entry, written: _Pending | None) -> None:
         with self._changed:
             self._raise()
             if self._closing:
@@ -173,7 +175,7 @@ class JournalWriter:
                 self._failure = error
         self._settle(futures, failure)
 
-    def _settle(self, futures: Sequence[asyncio.Future[None]], failure: BaseException | None) -> None:
+    def _settle(self, futures: Sequence[_Pending], failure: BaseException | None) -> None:
         """Nobody waits for entries of a journal."""
 
     def _commit(self, entries: Sequence[Entry]) -> None:
@@ -210,9 +212,9 @@ class GroupCommitWriter(JournalWriter):
     async def __aexit__(self, *_exc: object) -> None:
         self._end()
 
-    def write(self, entry: Entry) -> asyncio.Future[None]:
+    def write(self, entry: Entry) -> _Pending:
         """Write an entry; the future is done when it is on the disk, or fails as the write did."""
-        written: asyncio.Future[None] = self._loop.create_future()
+        written: _Pending = self._loop.create_future()
         self._add(entry, written)
         return written
 
@@ -224,12 +226,12 @@ class GroupCommitWriter(JournalWriter):
         """Write an entry without waiting for it; it is on the disk when the block is left."""
         self.write(entry).add_done_callback(_retrieved)
 
-    def _settle(self, futures: Sequence[asyncio.Future[None]], failure: BaseException | None) -> None:
+    def _settle(self, futures: Sequence[_Pending], failure: BaseException | None) -> None:
         with suppress(RuntimeError):  # the loop is closed, and nothing waits
             self._loop.call_soon_threadsafe(_tell, futures, failure)
 
 
-def _tell(futures: Sequence[asyncio.Future[None]], failure: BaseException | None) -> None:
+def _tell(futures: Sequence[_Pending], failure: BaseException | None) -> None:
     for written in futures:
         if written.done():
             continue
@@ -239,7 +241,7 @@ def _tell(futures: Sequence[asyncio.Future[None]], failure: BaseException | None
             written.set_exception(failure)
 
 
-def _retrieved(written: asyncio.Future[None]) -> None:
+def _retrieved(written: _Pending) -> None:
     """Mark the exception of a future that is not awaited as seen; the writes that are awaited raise it."""
     if not written.cancelled():
         written.exception()

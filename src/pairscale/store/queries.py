@@ -7,33 +7,48 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from sqlalchemy import Select, Text, func, literal_column, null, select, type_coerce
 
-from pairscale.core.comparisons import PANEL
-from pairscale.core.tables import FAILED, RESULTS
+from pairscale.core.tables import FAILED, RESULTS, Row, Schema, Values
 from pairscale.store.schema import attempts, comparisons, conditions, items, pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from sqlalchemy.engine import Connection
 
 
+ANSWERED = pl.col("outcome").is_in(["win", "tie", "flip"])
+"""Whether a row of results holds an answer."""
+
 _BLOCK = 5_000
+_TEXT = pl.String()
+_INT = pl.Int64()
+_REAL = pl.Float64()
+_JUDGED = ("condition_id", "judge_id", "model", "trait", "template_id")
+_COUNTED = ("win", "tie", "flip", "abstention", "error", "attempts")
+CONDITIONS: Schema = {
+    **dict.fromkeys(_JUDGED, _TEXT),
+    **dict.fromkeys(_COUNTED, _INT),
+    "cost": _REAL,
+    "total_tokens": _INT,
+    "last_at": _TEXT,
+}
+"""The columns of the table of conditions."""
 
 
-def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], dict[str, Any]]:
+def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], Values]:
     """Standing comparisons; ``better_sample`` is a number still."""
     a = attempts.c
     c = comparisons.c
     p = pairs.c
     k = conditions.c
-    made: dict[str, Any] = {
+    made: Values = {
         "model": func.coalesce(a.model, k.model).label("model"), "better_sample": c.winner_pos.label("better_sample"),
     }  # fmt: skip
-    schema = {**RESULTS, "better_sample": pl.Int64(), "received_at": pl.String(), "pair_id": pl.Int64()}
+    schema = {**RESULTS, "better_sample": _INT, "received_at": _TEXT, "pair_id": _INT}
     columns = [made[name] if name in made else _column_of(name) for name in schema]
     if raw:
         columns.append(type_coerce(a.raw_response, Text))
-        schema["raw_response"] = pl.String()
+        schema["raw_response"] = _TEXT
     query = (
         select(*columns)
         .select_from(comparisons.join(attempts, a.attempt_id == c.attempt_id))
@@ -51,19 +66,14 @@ def _column_of(name: str) -> Any:
     return next(table.c[name] for table in (comparisons, pairs, attempts, conditions) if name in table.c)
 
 
-def frame_of(connection: Connection, query: Select[Any], schema: Mapping[str, Any]) -> pl.DataFrame:
+def frame_of(connection: Connection, query: Select[Any], schema: Row) -> pl.DataFrame:
     """What a query finds, as one table; in blocks, because rows take many times their room."""
     blocks = connection.execution_options(stream_results=True).execute(query).partitions(_BLOCK)
     parts = (pl.DataFrame(list(map(tuple, block)), schema=schema, orient="row") for block in blocks)
     return pl.concat([pl.DataFrame(schema=schema), *parts])
 
 
-def with_samples(frame: pl.DataFrame) -> pl.DataFrame:
-    """Results with ``better_sample`` as ``SAMPLE_1`` or ``SAMPLE_2``."""
-    return frame.with_columns(pl.format("SAMPLE_{}", "better_sample").alias("better_sample"))
-
-
-def failed_query(condition_id: str | None) -> tuple[Select[Any], dict[str, Any]]:
+def failed_query(condition_id: str | None) -> tuple[Select[Any], Values]:
     """Attempts that gave no answer."""
     a = attempts.c
     p = pairs.c
@@ -76,16 +86,8 @@ def failed_query(condition_id: str | None) -> tuple[Select[Any], dict[str, Any]]
     )
     if condition_id is not None:
         query = query.where(a.condition_id == condition_id)
-    text = pl.String()
-    schema = {"custom_id": text, "ID1": text, "ID2": text, **FAILED, "condition_id": text}
-    return query, {**schema, "pair_id": pl.Int64()}
-
-
-def panels_of(connection: Connection) -> dict[str, list[str]]:
-    """By the condition of each panel of judges, the names of its members."""
-    k = conditions.c
-    found = connection.execute(select(k.condition_id, k.settings).where(k.backend == PANEL))
-    return {row.condition_id: list(row.settings[PANEL]) for row in found}
+    schema = {"custom_id": _TEXT, "ID1": _TEXT, "ID2": _TEXT, **FAILED, "condition_id": _TEXT, "pair_id": _INT}
+    return query, schema
 
 
 def read_conditions(connection: Connection) -> pl.DataFrame:
@@ -100,22 +102,15 @@ def read_conditions(connection: Connection) -> pl.DataFrame:
         func.sum(a.total_tokens),
         func.max(a.attempted_at),
     ).group_by(a.condition_id)
-    rows: dict[str, dict[str, Any]] = {}
+    empty = dict.fromkeys(CONDITIONS) | dict.fromkeys(_COUNTED, 0)
+    rows: dict[str, Values] = {}
     for row in connection.execute(select(conditions).order_by(conditions.c.created_at)).mappings():
-        kept = ("condition_id", "judge_id", "model", "trait", "template_id")
-        outcomes = dict.fromkeys(("win", "tie", "flip", "abstention", "error"), 0)
-        totals = {"attempts": 0, "cost": None, "total_tokens": None, "last_at": None}
-        rows[row["condition_id"]] = {name: row[name] for name in kept} | outcomes | totals
+        rows[row["condition_id"]] = empty | {name: row[name] for name in _JUDGED}
     for condition_id, outcome, n in connection.execute(counts):
         rows[condition_id][outcome] = n
     for condition_id, n, cost, tokens, last in connection.execute(spent):
         rows[condition_id].update(attempts=n, cost=cost, total_tokens=tokens, last_at=last)
-    whole = pl.Int64()
-    text = pl.String()
-    schema: dict[str, Any] = dict.fromkeys(("condition_id", "judge_id", "model", "trait", "template_id"), text)
-    schema |= dict.fromkeys(("win", "tie", "flip", "abstention", "error", "attempts"), whole)
-    schema |= {"cost": pl.Float64(), "total_tokens": whole, "last_at": text}
-    return pl.DataFrame(list(rows.values()), schema=schema)
+    return pl.DataFrame(list(rows.values()), schema=CONDITIONS)
 
 
 def repeats_query() -> Select[Any]:
@@ -130,12 +125,9 @@ def repeats_query() -> Select[Any]:
 
 # What attempts used and cost
 
-_TEXT = pl.String()
-_INT = pl.Int64()
-_REAL = pl.Float64()
 _TOKENS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
-SPENDING: Mapping[str, pl.DataType] = {
+SPENDING: Schema = {
     "model": _TEXT,
     "template_id": _TEXT,
     "day": _TEXT,
@@ -146,7 +138,7 @@ SPENDING: Mapping[str, pl.DataType] = {
 }
 PRICES_MARK = "prices"
 """The fact of a run file that lists the prices its costs rest on: ``model as_of input output source``."""
-USAGE: Mapping[str, pl.DataType] = {
+USAGE: Schema = {
     "custom_id": _TEXT,
     "attempt": _INT,
     "outcome": _TEXT,
@@ -174,7 +166,7 @@ def spending_query(condition_id: str | None) -> Select[Any]:
     return query.group_by(*groups).order_by(groups[2], groups[0], groups[1])
 
 
-def dated_spending(table: pl.DataFrame, prices: Iterable[Mapping[str, Any]] | None) -> pl.DataFrame:
+def dated_spending(table: pl.DataFrame, prices: Iterable[Row] | None) -> pl.DataFrame:
     """The spending with the dates of the prices that it rests on; none where a judge states its costs itself.
 
     Args:

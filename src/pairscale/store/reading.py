@@ -18,7 +18,7 @@ from pairscale.core.counting import collected, count_rows, is_many, is_pattern, 
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES, read_table
 from pairscale.core.notices import notice, plural, without_notices
-from pairscale.core.options import checked
+from pairscale.core.options import FilePath, checked
 from pairscale.core.results import ResultColumns, Results, form_columns, read_form, text_columns, usual_names
 from pairscale.core.tables import PAIRS_CHOSEN, Table, id_text, listed, to_frame, unnumbered
 from pairscale.store.label_keys import key_path, known_key, read_key
@@ -58,14 +58,12 @@ class Comparisons:
         return self
 
 
-def is_run(path: str | os.PathLike[str]) -> bool:
+def is_run(path: FilePath) -> bool:
     """Whether a path is that of a run file, by its name: a database URL, or no ending of a table."""
     return "://" in str(path) or Path(path).suffix.lower() not in TABLE_SUFFIXES
 
 
-def labels_variants(
-    path: str | os.PathLike[str], key: str | os.PathLike[str] | None = None, encoding: str | None = None
-) -> bool:
+def labels_variants(path: FilePath, key: FilePath | None = None, encoding: str | None = None) -> bool:
     """Whether a file holds labels of two variants, and not of texts with ids.
 
     Args:
@@ -137,7 +135,7 @@ def read_comparisons(
     a_col: str | None = None,
     b_col: str | None = None,
     winner_col: str | None = None,
-    key: str | os.PathLike[str] | None = None,
+    key: FilePath | None = None,
     encoding: str | None = None,
     aloud: bool = True,
     keep: Sequence[str] | None = None,
@@ -197,9 +195,9 @@ def read_comparisons(
 
 
 def read_criteria(
-    data: Table | str | os.PathLike[str],
+    data: Table | FilePath,
     columns: ResultColumns,
-    key: str | os.PathLike[str] | None = None,
+    key: FilePath | None = None,
     keep: Sequence[str] | None = None,
 ) -> Results:
     """Results from a table, or from a file of results or of labels, under whatever criteria.
@@ -227,7 +225,7 @@ def _of_lazy(
     lazy: nw.LazyFrame[Any],
     what: str,
     columns: ResultColumns,
-    key: str | os.PathLike[str] | None,
+    key: FilePath | None,
     keep: Sequence[str] | None,
 ) -> Results:
     """Results that are not in memory: few are read, and the different ones of many are counted."""
@@ -244,7 +242,7 @@ def _of_lazy(
         return read_form(count_rows(lazy.rename(usual), wanted, what), what, columns)
 
 
-def _of_table(frame: pl.DataFrame, what: str, columns: ResultColumns, key: str | os.PathLike[str] | None) -> Results:
+def _of_table(frame: pl.DataFrame, what: str, columns: ResultColumns, key: FilePath | None) -> Results:
     names = set(frame.columns)
     has_answers = not names.isdisjoint({"better_id", "better_sample", "preferred", "probability"})
     if {"ID1", "ID2"} <= names and not has_answers and not columns:
@@ -261,9 +259,7 @@ def _of_table(frame: pl.DataFrame, what: str, columns: ResultColumns, key: str |
 # Labels of people.
 
 
-def _named_cases(
-    labels: pl.DataFrame, what: str, key: str | os.PathLike[str] | None, encoding: str | None
-) -> pl.DataFrame:
+def _named_cases(labels: pl.DataFrame, what: str, key: FilePath | None, encoding: str | None) -> pl.DataFrame:
     """Labels with the ids of the two texts of each case: their own, else those of the key or of the table of pairs."""
     if _has_ids(labels):
         return labels
@@ -280,7 +276,7 @@ def _named_cases(
 
 
 def _cases_of(
-    labels: pl.DataFrame, what: str, key: str | os.PathLike[str] | None, encoding: str | None
+    labels: pl.DataFrame, what: str, key: FilePath | None, encoding: str | None
 ) -> dict[str, tuple[str, str]]:
     """The two texts of each case: of a table of pairs, or the variants a and b of a manifest."""
     if key is not None:
@@ -436,7 +432,7 @@ def _run_files(path: str) -> list[str]:
     return files
 
 
-def is_run_file(path: str | os.PathLike[str]) -> bool:
+def is_run_file(path: FilePath) -> bool:
     """Whether a path is that of an SQLite file, as run files are."""
     try:
         with Path(path).open("rb") as file:

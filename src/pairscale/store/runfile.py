@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from sqlalchemy import Select, Text, func, inspect, select, type_coerce
 from sqlalchemy.exc import SQLAlchemyError
 
 from pairscale._version import __version__
-from pairscale.core.comparisons import Condition, with_members
+from pairscale.core.comparisons import PANEL, Condition, with_members
 from pairscale.core.errors import (
     StoreBusyError,
     StoreConnectionError,
@@ -27,15 +28,25 @@ from pairscale.core.errors import (
     StoreError,
     StoreMismatchError,
 )
-from pairscale.core.options import checked, optional, require_run
+from pairscale.core.options import FilePath, checked, optional, require_run
 from pairscale.core.provenance import utc_now
-from pairscale.core.tables import listed
+from pairscale.core.tables import Row, Values, listed
 from pairscale.store import database, queries
 from pairscale.store.audit import damage_behind
 from pairscale.store.chain import command_row_for, heads_of
 from pairscale.store.database import DatabaseLock, WriterLock, copy_rows, get_fact, set_fact
 from pairscale.store.labels import LABELS, labels_query
-from pairscale.store.schema import SCHEMA_VERSION, attempts, blobs, comparisons, conditions, items, logs, pairs, tables
+from pairscale.store.schema import (
+    SCHEMA_VERSION,
+    attempts,
+    blobs,
+    comparisons,
+    conditions,
+    items,
+    logs,
+    pairs,
+    tables,
+)
 from pairscale.store.writer import Entry, Writer, item_row
 
 if TYPE_CHECKING:
@@ -51,7 +62,7 @@ _MARKS = {"metadata", "items", "pairs", "attempts"}
 
 
 @checked
-def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> RunFile:
+def open_run(where: FilePath | None, *, write: bool = False) -> RunFile:
     """Open a run file.
 
     Args:
@@ -153,7 +164,8 @@ class RunFile:
             with self.transaction() as connection:
                 _check_version(connection, self.name, create=write)
                 if write:
-                    set_fact(connection, "writer", f"{database.whoami()}, since {utc_now()[:19]} UTC")
+                    since = f"since {utc_now()[:19]} UTC"
+                    set_fact(connection, "writer", f"process {os.getpid()} on {socket.gethostname()}, {since}")
             if write:
                 self._connection = self._engine.connect()
                 self.writer.chain.command = command_row_for(self)
@@ -258,7 +270,7 @@ class RunFile:
 
     # Writing
 
-    def add_items(self, samples: Iterable[Mapping[str, Any]]) -> None:
+    def add_items(self, samples: Iterable[Row]) -> None:
         """Remember samples; one that is there already must have the same text.
 
         Raises:
@@ -268,7 +280,7 @@ class RunFile:
             known = dict(change.connection.execute(select(items.c.item_id, items.c.text_hash)).all())
             changed: list[str] = []
 
-            def new() -> Iterator[dict[str, Any]]:
+            def new() -> Iterator[Values]:
                 for sample in samples:
                     row = item_row(sample)
                     name = row["item_id"]
@@ -283,7 +295,7 @@ class RunFile:
                     f"{self.name} holds another text for {listed(changed)}; take a new run file, or restore the text"
                 )
 
-    def add_pairs(self, rows: Iterable[Mapping[str, Any]]) -> list[int]:
+    def add_pairs(self, rows: Iterable[Row]) -> list[int]:
         """Remember pairs (``custom_id ID1 ID2 columns``) and return the number of each, in their order.
 
         Raises:
@@ -295,7 +307,7 @@ class RunFile:
             known = {name: (number, first, second) for name, number, first, second in change.connection.execute(query)}
             following = database.following(change.connection, pairs.c.pair_id)
 
-            def new() -> Iterator[dict[str, Any]]:
+            def new() -> Iterator[Values]:
                 nonlocal following
                 for row in rows:
                     name = row["custom_id"]
@@ -313,11 +325,6 @@ class RunFile:
         self.writer.renumber()
         return numbers
 
-    def pair_numbers(self) -> pl.DataFrame:
-        """The number of every pair: ``custom_id pair_id``."""
-        schema = {"custom_id": pl.String(), "pair_id": pl.Int64()}
-        return self._frame(select(pairs.c.custom_id, pairs.c.pair_id), schema)
-
     def repeats(self) -> dict[int, int]:
         """The pairs whose two texts stand in the same order in an earlier pair, too: 2 for the second, and so on."""
         with self.transaction() as connection:
@@ -332,7 +339,7 @@ class RunFile:
                 change.insert(conditions, [asdict(condition) | {"condition_id": name, "created_at": utc_now()}])
         return name
 
-    def log(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    def log(self, name: str, rows: Sequence[Row]) -> None:
         """Append rows to a named log."""
         self.writer.commit([Entry(rows=[(name, row) for row in rows])])
 
@@ -341,7 +348,7 @@ class RunFile:
         with self.writer.changing() as change:
             change.set_fact(key, value)
 
-    def copy_to(self, where: str | os.PathLike[str]) -> None:
+    def copy_to(self, where: FilePath) -> None:
         """Copy everything into another run file (made when it is missing), instead of what that one held.
 
         It is done in one transaction: whatever happens, the other file holds all of the old or all of the new.
@@ -394,12 +401,15 @@ class RunFile:
         query, schema = queries.results_query(condition_id, raw=raw)
         if pair_ids is not None:
             query = query.where(comparisons.c.pair_id.in_(pair_ids))
-        return queries.with_samples(with_members(self._frame(query, schema), self.panels()))
+        frame = with_members(self._frame(query, schema), self.panels())
+        return frame.with_columns(pl.format("SAMPLE_{}", "better_sample").alias("better_sample"))
 
     def panels(self) -> dict[str, list[str]]:
         """By the condition of each panel of judges, the names of its members."""
+        k = conditions.c
         with self.transaction() as connection:
-            return queries.panels_of(connection)
+            found = connection.execute(select(k.condition_id, k.settings).where(k.backend == PANEL)).all()
+        return {row.condition_id: list(row.settings[PANEL]) for row in found}
 
     def failed_attempts(self, condition_id: str | None = None) -> pl.DataFrame:
         """Every attempt that gave no answer: ``custom_id ID1 ID2``, why, and all that came back."""
@@ -420,7 +430,7 @@ class RunFile:
             pl.DataFrame(rows, infer_schema_length=None, strict=False) if rows else pl.DataFrame(schema=["ID", "text"])
         )
 
-    def read_log(self, name: str, *, last: int | None = None) -> list[dict[str, Any]]:
+    def read_log(self, name: str, *, last: int | None = None) -> list[Values]:
         """The rows of a named log, in order; all, or only the last ones."""
         query = select(type_coerce(logs.c.data, Text)).where(logs.c.log == name).order_by(logs.c.row.desc()).limit(last)
         with self.transaction() as connection:
@@ -482,7 +492,7 @@ class RunFile:
                 for table in (items, pairs, attempts, comparisons)
             }
 
-    def _frame(self, query: Select[Any], schema: Mapping[str, Any]) -> pl.DataFrame:
+    def _frame(self, query: Select[Any], schema: Row) -> pl.DataFrame:
         with self.transaction() as connection:
             return queries.frame_of(connection, query, schema)
 

@@ -30,6 +30,7 @@ from sqlalchemy import (
 )
 
 from pairscale.core.provenance import utc_now
+from pairscale.core.tables import Values
 
 SCHEMA_VERSION = 5
 """The one version that is read and written."""
@@ -41,11 +42,12 @@ class Written(str):
     __slots__ = ()
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
+
+
 def write_json(value: Any) -> str:
     """A value as JSON; columns may hold dates, decimals or anything else that a table can: they are kept as text."""
-    if isinstance(value, Written):
-        return value
-    return json.dumps(value, ensure_ascii=False, check_circular=False, default=str)
+    return value if isinstance(value, Written) else _encode(value)
 
 
 class JsonText(TypeDecorator[Any]):
@@ -144,7 +146,7 @@ _FROM_VERDICT = (
 _from_verdict = attrgetter(*_FROM_VERDICT)
 
 
-def attempt_columns(verdict: Any, number: int, asked_at: str, latency_s: float | None = None) -> dict[str, Any]:
+def attempt_columns(verdict: Any, number: int, asked_at: str, latency_s: float | None = None) -> Values:
     """The columns of an attempt.
 
     Args:
@@ -182,7 +184,7 @@ comparisons = Table(
 """The standing outcome of a pair under a condition, and the attempt that gave it."""
 
 
-def comparison_columns(verdict: Any, first: str, second: str) -> dict[str, Any]:
+def comparison_columns(verdict: Any, first: str, second: str) -> Values:
     """The columns of an outcome that is recorded now.
 
     Args:

@@ -12,7 +12,7 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,11 +24,11 @@ from pairscale.core.comparisons import Condition, pair_names
 from pairscale.core.errors import FileFormatError, StoreMismatchError, TableError
 from pairscale.core.files import replacing, write_table
 from pairscale.core.notices import notice
-from pairscale.core.options import checked
+from pairscale.core.options import FilePath, checked
 from pairscale.core.provenance import utc_now
 from pairscale.core.results import ORDER_KNOWN, ResultColumns
 from pairscale.core.samples import read_samples
-from pairscale.core.tables import PAIRS_CHOSEN, RESULTS, Table, listed
+from pairscale.core.tables import PAIRS_CHOSEN, RESULTS, Row, Table, Values, listed
 from pairscale.store.chain import HASHED, UNHASHED_FACTS, digest_of_heads, heads_of
 from pairscale.store.database import make_private
 from pairscale.store.labels import new_token
@@ -49,7 +49,7 @@ _COPIED = ("error_message", "status_code", "model", "object_type", "thoughts", "
 _COMMITTED = 5_000  # comparisons that are made into rows at a time
 
 
-def export_results(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Path:
+def export_results(run: FilePath, path: FilePath) -> Path:
     """Write every comparison of a run file to a table: csv, tsv, jsonl, json, parquet or xlsx, by its ending.
 
     Failed pairs are in it too, with their outcome. A run that is still being written is exported as it is at one
@@ -88,9 +88,9 @@ def export_results(run: str | os.PathLike[str], path: str | os.PathLike[str]) ->
 
 @checked
 def import_run(
-    path: Table | str | os.PathLike[str],
-    run: str | os.PathLike[str],
-    samples: Table | str | os.PathLike[str] | None = None,
+    path: Table | FilePath,
+    run: FilePath,
+    samples: Table | FilePath | None = None,
     *,
     a_col: str | None = None,
     b_col: str | None = None,
@@ -141,7 +141,7 @@ def import_run(
         return _add(store, frame)
 
 
-def _import_exported(path: Path, run: str | os.PathLike[str], texts: pl.DataFrame | None) -> int:
+def _import_exported(path: Path, run: FilePath, texts: pl.DataFrame | None) -> int:
     """Enter a run that :func:`export_results` wrote into an empty run file."""
     beside = _companion_of(path)
     head = _read_head(beside, path)
@@ -154,7 +154,7 @@ def _import_exported(path: Path, run: str | os.PathLike[str], texts: pl.DataFram
         return _restore(store, beside, head, () if texts is None else texts.iter_rows(named=True))
 
 
-def _read(path: Table | str | os.PathLike[str], columns: ResultColumns) -> pl.DataFrame:
+def _read(path: Table | FilePath, columns: ResultColumns) -> pl.DataFrame:
     """A results table in memory; a notice names its form where it is not ours."""
     found = read_criteria(path, columns)
     if found.form is not None or found.unknown:
@@ -216,9 +216,7 @@ def _add_group(store: RunFile, group: pl.DataFrame) -> int:
     return new
 
 
-def asked_of(
-    row: Mapping[str, Any], number: int, condition_id: str, *, attempt: int = 1, replaces: bool = False
-) -> Asked:
+def asked_of(row: Row, number: int, condition_id: str, *, attempt: int = 1, replaces: bool = False) -> Asked:
     """The attempt and the outcome that a row of results stands for.
 
     Args:
@@ -287,7 +285,7 @@ def _hash_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _lines(connection: Connection) -> Iterator[dict[str, Any]]:
+def _lines(connection: Connection) -> Iterator[Values]:
     for table in HASHED:
         columns = [type_coerce(c, Text).label(c.name) if _is_text(c) else c for c in _exported(table)]
         query = select(*columns).order_by(*table.primary_key)
@@ -309,7 +307,7 @@ def _is_text(column: Column[Any]) -> bool:
     return isinstance(column.type, JsonText) and column.table is not metadata
 
 
-def _read_head(path: Path, table: Path) -> dict[str, Any]:
+def _read_head(path: Path, table: Path) -> Values:
     """What the file says of itself, when it and the table beside it are as they were exported.
 
     Raises:
@@ -323,7 +321,7 @@ def _read_head(path: Path, table: Path) -> dict[str, Any]:
             last = line
     if last != f'{{"sha256":"{digest.hexdigest()}"}}\n'.encode() or f'"version":{_VERSION},'.encode() not in head:
         raise FileFormatError(f"{path} is not a file of logs as an export wrote it; export the run again")
-    said: dict[str, Any] = json.loads(head)
+    said: Values = json.loads(head)
     if said["table"] != _hash_of(table):
         raise FileFormatError(
             f"{table} is not as it was exported. To import the table as it is now, without logs and labels, remove "
@@ -332,7 +330,7 @@ def _read_head(path: Path, table: Path) -> dict[str, Any]:
     return said
 
 
-def _restore(store: RunFile, path: Path, head: Mapping[str, Any], samples: Iterable[Mapping[str, Any]]) -> int:
+def _restore(store: RunFile, path: Path, head: Row, samples: Iterable[Row]) -> int:
     """Enter an exported run into an empty run file: its chain begins here, and names the digest of the exported run.
 
     Args:
@@ -369,7 +367,7 @@ def _restore(store: RunFile, path: Path, head: Mapping[str, Any], samples: Itera
     return store.counts()["comparisons"]
 
 
-def _rows(path: Path, table: StoredTable) -> Iterator[dict[str, Any]]:
+def _rows(path: Path, table: StoredTable) -> Iterator[Values]:
     """The rows of a table, as they are stored; labellers get new links."""
     begins = f'{{"{table.name}":'
     texts = [column.name for column in _exported(table) if _is_text(column)]

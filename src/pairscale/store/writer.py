@@ -17,6 +17,7 @@ from sqlalchemy import delete, func, select
 
 from pairscale.core.errors import InputError, StoreError, StoreMismatchError
 from pairscale.core.provenance import text_hash
+from pairscale.core.tables import Row, Values
 from pairscale.store.chain import ChainWriter, Change, Links, canonical, insert_rows
 from pairscale.store.database import following, has_null, scrub_surrogates
 from pairscale.store.schema import Written, attempts, blobs, comparisons, items, logs, pairs, write_json
@@ -46,13 +47,13 @@ class Asked:
     """
 
     condition_id: str
-    attempts: Sequence[Mapping[str, Any]] = ()
-    comparison: Mapping[str, Any] | None = None
+    attempts: Sequence[Row] = ()
+    comparison: Row | None = None
     pair_id: int | None = None
     uid: str = ""
     ID1: str = ""
     ID2: str = ""
-    columns: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    columns: Row = field(default_factory=dict)
     replaces: bool = False
 
 
@@ -69,10 +70,10 @@ class Entry:
     """
 
     asked: Asked | None = None
-    rows: Sequence[tuple[str, Mapping[str, Any]]] = ()
-    samples: Sequence[Mapping[str, Any]] = ()
-    scores: pl.DataFrame | Sequence[Mapping[str, Any]] = ()
-    blobs: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    rows: Sequence[tuple[str, Row]] = ()
+    samples: Sequence[Row] = ()
+    scores: pl.DataFrame | Sequence[Row] = ()
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class Writer:
@@ -157,8 +158,8 @@ def _storable(entry: Entry) -> Entry:
     return replace(entry, asked=replace(asked, attempts=[_storable_row(values) for values in asked.attempts]))
 
 
-def _storable_row(values: Mapping[str, Any]) -> dict[str, Any]:
-    kept: dict[str, Any] = {}
+def _storable_row(values: Row) -> Values:
+    kept: Values = {}
     for name, value in values.items():
         try:
             text = write_json(value)
@@ -207,7 +208,7 @@ class _Group:
         self._connection = connection
         self._new_names: dict[str, _Named] = {}
         self._replaced: dict[str, list[int]] = {}
-        self._rows: dict[str, list[dict[str, Any]]] = {table.name: [] for table in _WRITTEN}
+        self._rows: dict[str, list[Values]] = {table.name: [] for table in _WRITTEN}
 
     def add(self, entry: Entry) -> None:
         self._rows["items"] += map(dict, entry.samples)
@@ -273,21 +274,21 @@ class _Group:
         )
         return number
 
-    def _log(self, log: str, row: Mapping[str, Any]) -> None:
+    def _log(self, log: str, row: Row) -> None:
         numbers = self.numbers
         number = numbers.rows.get(log, 0) + 1
         numbers.rows[log] = number
         self._rows["logs"].append({"log": log, "row": number, "data": Written(canonical(row))})
 
 
-def _columns(scores: pl.DataFrame | Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+def _columns(scores: pl.DataFrame | Sequence[Row]) -> dict[str, list[Any]]:
     if isinstance(scores, pl.DataFrame):
         return scores.to_dict(as_series=False)
     names = dict.fromkeys(name for row in scores for name in row)
     return {name: [row.get(name) for row in scores] for name in names}
 
 
-def item_row(sample: Mapping[str, Any]) -> dict[str, Any]:
+def item_row(sample: Row) -> Values:
     """A sample as a row of the table ``items``."""
     more = {key: value for key, value in sample.items() if key not in {"ID", "text"}}
     text = sample["text"]

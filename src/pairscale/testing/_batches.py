@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from aiohttp import web
 
+from pairscale.providers.base import Fields, JsonObject
 from pairscale.testing._formats import RefusedError
 
 if TYPE_CHECKING:
@@ -33,21 +34,25 @@ class _Result(NamedTuple):
     document: Any
 
 
+Fate: TypeAlias = int | str
+"""What happens to a request: a status of HTTP, or a word for what goes wrong on the way."""
+
+
 @dataclass(slots=True)
 class _SimulatedBatch:
     """A batch: who works it off, what is in it, and how far it is."""
 
     id: str
     provider: str
-    body: Mapping[str, Any]
+    body: JsonObject
     model: str
     source: str | None
-    requests: list[tuple[str, Mapping[str, Any]]]
+    requests: list[tuple[str, JsonObject]]
     created: float = field(default_factory=time.time)
     state: str = "validating"
     looks: int = 0
     cancelled: bool = False
-    results: list[_Result] = field(default_factory=list[_Result])
+    results: list[_Result] = field(default_factory=list)
     output: str | None = None
     errors: str | None = None
     message: str = "simulated: the batch failed validation"
@@ -116,13 +121,13 @@ class Batches:
     failing: float = 0.0
     gone: float = 0.0
     garbage: int = 0
-    create_faults: Sequence[int | str] = ()
-    look_faults: Sequence[int | str] = ()
-    download_faults: Sequence[int | str] = ()
-    upload_faults: Sequence[int | str] = ()
-    jobs: dict[str, _SimulatedBatch] = field(default_factory=dict[str, _SimulatedBatch], init=False, repr=False)
+    create_faults: Sequence[Fate] = ()
+    look_faults: Sequence[Fate] = ()
+    download_faults: Sequence[Fate] = ()
+    upload_faults: Sequence[Fate] = ()
+    jobs: dict[str, _SimulatedBatch] = field(default_factory=dict, init=False, repr=False)
     created: int = field(default=0, init=False)
-    _files: dict[str, bytes] = field(default_factory=dict[str, bytes], init=False, repr=False)
+    _files: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
     _counts: Counter[str] = field(default_factory=Counter[str], init=False, repr=False)
 
     def call_of(self, request: web.Request, server: ProviderSimulator) -> Call | None:
@@ -134,9 +139,9 @@ class Batches:
                 return Call(request, _provider_of(request), server, match[match.lastindex or 0], handler, counted)
         return None
 
-    def fate(self, counted: str) -> int | str:
+    def fate(self, counted: str) -> Fate:
         """What happens to this request, the next of its sort."""
-        faults: Sequence[int | str] = getattr(self, f"{counted}_faults", ())
+        faults: Sequence[Fate] = getattr(self, f"{counted}_faults", ())
         self._counts[counted] += 1
         return [*faults, "ok"][min(self._counts[counted] - 1, len(faults))]
 
@@ -175,7 +180,7 @@ class Batches:
             raise RefusedError(404, f"no such file: {name}")
         return self._files[name]
 
-    def _file_document(self, name: str) -> dict[str, Any]:
+    def _file_document(self, name: str) -> Fields:
         """A file as its provider describes it."""
         size = len(self._file(name))
         if name.startswith("files/"):
@@ -205,7 +210,7 @@ class Batches:
         document = _document(batch, call.server)
         return web.json_response({"job": document} if call.provider == "together" else document)
 
-    def _requests(self, body: Mapping[str, Any]) -> tuple[str | None, list[tuple[str, Any]]]:
+    def _requests(self, body: JsonObject) -> tuple[str | None, list[tuple[str, Any]]]:
         """The file with the requests, if there is one, and the requests by their names."""
         if "requests" in body:
             return None, [(row["custom_id"], row["params"]) for row in body["requests"]]
@@ -279,7 +284,7 @@ class Batches:
             self._write(batch)
 
     def _result(
-        self, batch: _SimulatedBatch, server: ProviderSimulator, name: str, body: Mapping[str, Any], number: int
+        self, batch: _SimulatedBatch, server: ProviderSimulator, name: str, body: JsonObject, number: int
     ) -> _Result:
         # By its place, not by its name: another name is made up at each submission.
         draw = random.Random(f"{server.behaviour.seed}|{batch.id}|{number}")  # noqa: S311 - a simulation, not a secret
@@ -344,7 +349,7 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
-def _document(batch: _SimulatedBatch, server: ProviderSimulator) -> dict[str, Any]:
+def _document(batch: _SimulatedBatch, server: ProviderSimulator) -> Fields:
     """A batch as its provider describes it."""
     dialect = _DIALECTS[batch.provider]
     document = dialect.document(batch, dialect.states.get(batch.state, batch.state))
@@ -353,7 +358,7 @@ def _document(batch: _SimulatedBatch, server: ProviderSimulator) -> dict[str, An
     return document
 
 
-def _openai(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
+def _openai(batch: _SimulatedBatch, state: str) -> Fields:
     done = batch.count("succeeded")
     return {
         "id": batch.id,
@@ -372,7 +377,7 @@ def _openai(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
     }
 
 
-def _together(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
+def _together(batch: _SimulatedBatch, state: str) -> Fields:
     return _openai(batch, state.upper()) | {
         "created_at": _time(batch.created),
         "job_deadline": _time(batch.created + _DAY_S),
@@ -380,7 +385,7 @@ def _together(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
     }
 
 
-def _anthropic(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
+def _anthropic(batch: _SimulatedBatch, state: str) -> Fields:
     counts = {fate.replace("ll", "l"): batch.count(fate) for fate in ("succeeded", "errored", "cancelled", "expired")}
     return {
         "id": batch.id,
@@ -393,9 +398,9 @@ def _anthropic(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
     }
 
 
-def _gemini(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
+def _gemini(batch: _SimulatedBatch, state: str) -> Fields:
     done = batch.count("succeeded")
-    about: dict[str, Any] = {
+    about: Fields = {
         "name": batch.id,
         "displayName": batch.body["batch"].get("displayName", ""),
         "state": f"BATCH_STATE_{state.upper()}",
@@ -406,11 +411,11 @@ def _gemini(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
             "failedRequestCount": str(len(batch.results) - done),
         },
     }
-    document: dict[str, Any] = {"name": batch.id, "metadata": about, "done": batch.has_ended}
+    document: Fields = {"name": batch.id, "metadata": about, "done": batch.has_ended}
     if state == "failed":
         document["error"] = {"code": 3, "message": batch.message}
     elif batch.has_ended:
-        output: dict[str, Any] = {"responsesFile": batch.output}
+        output: Fields = {"responsesFile": batch.output}
         if batch.output is None:
             rows = [{**_gemini_reply(result), "metadata": {"key": result.custom_id}} for result in batch.results]
             output = {"inlinedResponses": {"inlinedResponses": rows}}
@@ -419,23 +424,23 @@ def _gemini(batch: _SimulatedBatch, state: str) -> dict[str, Any]:
     return document
 
 
-def _gemini_reply(result: _Result) -> dict[str, Any]:
+def _gemini_reply(result: _Result) -> Fields:
     return {"response" if result.fate == "succeeded" else "error": result.document}
 
 
-def _gemini_line(result: _Result) -> dict[str, Any]:
+def _gemini_line(result: _Result) -> Fields:
     return {"key": result.custom_id, **_gemini_reply(result)}
 
 
-def _anthropic_line(result: _Result) -> dict[str, Any]:
-    inner: dict[str, Any] = {"type": result.fate.replace("ll", "l")}
+def _anthropic_line(result: _Result) -> Fields:
+    inner: Fields = {"type": result.fate.replace("ll", "l")}
     if result.fate in {"succeeded", "errored"}:
         inner["message" if result.fate == "succeeded" else "error"] = result.document
     return {"custom_id": result.custom_id, "result": inner}
 
 
-def _openai_line(result: _Result) -> dict[str, Any]:
-    line: dict[str, Any] = {"id": result.custom_id, "custom_id": result.custom_id, "response": None, "error": None}
+def _openai_line(result: _Result) -> Fields:
+    line: Fields = {"id": result.custom_id, "custom_id": result.custom_id, "response": None, "error": None}
     if result.fate in {"expired", "cancelled"}:
         message = f"This request could not be executed before the batch {result.fate}."
         line["error"] = {"code": f"batch_{result.fate}", "message": message}
@@ -453,8 +458,8 @@ class _Dialect(NamedTuple):
     kind: str
     prefix: str
     states: Mapping[str, str]
-    document: Callable[[_SimulatedBatch, str], dict[str, Any]]
-    line: Callable[[_Result], dict[str, Any]]
+    document: Callable[[_SimulatedBatch, str], Fields]
+    line: Callable[[_Result], Fields]
 
 
 _ENDED = dict.fromkeys(_ENDS, "ended")

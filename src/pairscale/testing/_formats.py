@@ -6,8 +6,9 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from pairscale.providers.base import Fields, JsonObject
 from pairscale.testing._judging import SimulatedReply
 
 _REFUSAL = "I cannot help with that."
@@ -31,7 +32,7 @@ class ReadRequest(NamedTuple):
     thoughts: bool
 
 
-def read_request(kind: str, body: Mapping[str, Any], model: str = "") -> ReadRequest:
+def read_request(kind: str, body: JsonObject, model: str = "") -> ReadRequest:
     """Read a request.
 
     Args:
@@ -66,9 +67,7 @@ _THOUGHTS = re.compile(
 )
 
 
-def reply_body(
-    kind: str, asked: ReadRequest, reply: SimulatedReply, number: int, body: Mapping[str, Any]
-) -> dict[str, Any]:
+def reply_body(kind: str, asked: ReadRequest, reply: SimulatedReply, number: int, body: JsonObject) -> Fields:
     """An answer in the provider's format.
 
     Args:
@@ -98,7 +97,7 @@ def _pieces(asked: ReadRequest, reply: SimulatedReply) -> list[tuple[str, float,
     return [*head, (*both[reply.choice - 1], both), (after, -1e-4, [(after, -1e-4)])]
 
 
-def _openai_logprobs(asked: ReadRequest, reply: SimulatedReply) -> list[dict[str, Any]]:
+def _openai_logprobs(asked: ReadRequest, reply: SimulatedReply) -> list[Fields]:
     names = ("token", "logprob")
     return [
         {"token": text, "logprob": logprob, "top_logprobs": [dict(zip(names, other, strict=True)) for other in top]}
@@ -106,9 +105,9 @@ def _openai_logprobs(asked: ReadRequest, reply: SimulatedReply) -> list[dict[str
     ]
 
 
-def _write_chat(asked: ReadRequest, reply: SimulatedReply, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
+def _write_chat(asked: ReadRequest, reply: SimulatedReply, number: int, body: JsonObject) -> Fields:
     text = f"<think>\n{reply.thoughts}\n</think>\n\n{reply.text}" if "DeepSeek-R1" in asked.model else reply.text
-    message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+    message: Fields = {"role": "assistant", "content": text, "refusal": None}
     if reply.kind == "refusal":
         message |= {"content": None, "refusal": _REFUSAL}
     finish = reply.kind if reply.kind in {"length", "content_filter"} else "stop"
@@ -132,8 +131,8 @@ def _write_chat(asked: ReadRequest, reply: SimulatedReply, number: int, body: Ma
     }
 
 
-def _write_responses(asked: ReadRequest, reply: SimulatedReply, number: int, _: Mapping[str, Any]) -> dict[str, Any]:
-    part: dict[str, Any] = {"type": "refusal", "refusal": _REFUSAL}
+def _write_responses(asked: ReadRequest, reply: SimulatedReply, number: int, _: JsonObject) -> Fields:
+    part: Fields = {"type": "refusal", "refusal": _REFUSAL}
     if reply.kind != "refusal":
         logprobs = _openai_logprobs(asked, reply)
         part = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": logprobs}
@@ -161,8 +160,8 @@ def _write_responses(asked: ReadRequest, reply: SimulatedReply, number: int, _: 
     }
 
 
-def _write_anthropic(asked: ReadRequest, reply: SimulatedReply, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
-    content: list[dict[str, Any]] = []
+def _write_anthropic(asked: ReadRequest, reply: SimulatedReply, number: int, body: JsonObject) -> Fields:
+    content: list[Fields] = []
     thought = 0
     if reply.thoughts:
         content.append({"type": "thinking", "thinking": reply.thoughts, "signature": f"sig{number}"})
@@ -190,25 +189,25 @@ def _write_anthropic(asked: ReadRequest, reply: SimulatedReply, number: int, bod
     }
 
 
-def _write_gemini(asked: ReadRequest, reply: SimulatedReply, number: int, _: Mapping[str, Any]) -> dict[str, Any]:
+def _write_gemini(asked: ReadRequest, reply: SimulatedReply, number: int, _: JsonObject) -> Fields:
     prompt = _tokens(asked.prompt)
     completion = _tokens(reply.text)
     thought = _tokens(reply.thoughts)
     usage = {"promptTokenCount": prompt, "totalTokenCount": prompt + completion + thought}
-    document: dict[str, Any] = {"usageMetadata": usage, "modelVersion": asked.model, "responseId": f"r{number}"}
+    document: Fields = {"usageMetadata": usage, "modelVersion": asked.model, "responseId": f"r{number}"}
     if reply.kind == "refusal":
         return document | {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}
-    parts: list[dict[str, Any]] = []
+    parts: list[Fields] = []
     if asked.thoughts and reply.thoughts:
         parts.append({"text": reply.thoughts, "thought": True})
     if reply.text:
         parts.append({"text": reply.text})
     finish = {"length": "MAX_TOKENS", "content_filter": "SAFETY"}.get(reply.kind, "STOP")
-    candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "finishReason": finish, "index": 0}
+    candidate: Fields = {"content": {"role": "model", "parts": parts}, "finishReason": finish, "index": 0}
     pieces = _pieces(asked, reply)
     if pieces:
 
-        def token(text: str, logprob: float) -> dict[str, Any]:
+        def token(text: str, logprob: float) -> Fields:
             return {"token": text, "logProbability": logprob}
 
         candidate["logprobsResult"] = {
@@ -219,7 +218,7 @@ def _write_gemini(asked: ReadRequest, reply: SimulatedReply, number: int, _: Map
     return document | {"candidates": [candidate]}
 
 
-def _write_ollama(asked: ReadRequest, reply: SimulatedReply, _: int, __: Mapping[str, Any]) -> dict[str, Any]:
+def _write_ollama(asked: ReadRequest, reply: SimulatedReply, _: int, __: JsonObject) -> Fields:
     thinking = {"thinking": reply.thoughts} if reply.thoughts else {}
     text = _REFUSAL if reply.kind == "refusal" else reply.text
     return {
@@ -254,7 +253,7 @@ class RefusedError(Exception):
         self.parameter = parameter
         self.headers = headers
 
-    def body(self, kind: str) -> dict[str, Any]:
+    def body(self, kind: str) -> Fields:
         """The error in the provider's format."""
         if kind == "messages":
             error = {"type": _ANTHROPIC_NAMES.get(self.status, "api_error"), "message": self.message}

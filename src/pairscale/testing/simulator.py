@@ -16,7 +16,8 @@ from typing import Any, Self
 from aiohttp import web
 
 from pairscale.core.errors import InputError
-from pairscale.testing._batches import Batches
+from pairscale.providers.base import Fields, JsonObject
+from pairscale.testing._batches import Batches, Fate
 from pairscale.testing._formats import RefusedError, read_request, reply_body
 from pairscale.testing._judging import Behaviour, answer
 
@@ -27,7 +28,7 @@ _KINDS = {
     "/messages": "messages",
     "/api/generate": "ollama",
 }
-_FAULTS: dict[str, int | str] = {
+_FAULTS: dict[str, Fate] = {
     "rate_limited": 429, "server_error": 500, "overloaded": 529,
     "reset": "reset", "truncated": "truncated", "slow": "slow",
 }  # fmt: skip
@@ -59,9 +60,9 @@ class Faults:
     slow: float = 0.0
     retry_after: str = "0"
     slow_s: float = 1.0
-    script: Sequence[int | str] = ()
+    script: Sequence[Fate] = ()
 
-    def fate(self, number: int, seed: int) -> int | str:
+    def fate(self, number: int, seed: int) -> Fate:
         """What happens to a request."""
         if number <= len(self.script):
             return self.script[number - 1]
@@ -134,14 +135,14 @@ class ProviderSimulator:
     latency_s: float = 0.0
     models: Sequence[str] | None = None
     keys: Sequence[str] | None = None
-    rejects: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    rejects: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
     batches: Batches = field(default_factory=Batches)
     host: str = "127.0.0.1"
     port: int = 0
     journal: deque[JournalEntry] = field(default_factory=lambda: deque(maxlen=100_000), init=False, repr=False)
     served: int = field(default=0, init=False)
-    loaded: list[str] = field(default_factory=list[str], init=False)
+    loaded: list[str] = field(default_factory=list, init=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, init=False, repr=False)
     _thread: threading.Thread | None = field(default=None, init=False, repr=False)
     _stop: asyncio.Event | None = field(default=None, init=False, repr=False)
@@ -243,13 +244,13 @@ class ProviderSimulator:
             return "gemini"
         return _KINDS.get(path.removeprefix("/together").removeprefix("/v1"), "")
 
-    def _written(self, _request: web.Request, document: Any, fate: int | str) -> web.Response:
+    def _written(self, _request: web.Request, document: Any, fate: Fate) -> web.Response:
         text = json.dumps(document, ensure_ascii=False)
         if fate == "truncated":
             text = text[: len(text) // 2]
         return web.Response(text=text, content_type="application/json", headers=self.headers)
 
-    def _document(self, request: web.Request, kind: str, body: Any, number: int) -> dict[str, Any]:
+    def _document(self, request: web.Request, kind: str, body: Any, number: int) -> Fields:
         """The answer to a question, or the models that Ollama has loaded."""
         if request.path == "/api/ps":
             return {"models": [{"name": name, "model": name} for name in self.loaded]}
@@ -261,7 +262,7 @@ class ProviderSimulator:
         except (KeyError, TypeError, IndexError, AttributeError) as error:
             raise RefusedError(400, f"the body of the request lacks something: {error}") from None
 
-    def _reply(self, kind: str, model: str, body: Mapping[str, Any], number: int) -> dict[str, Any]:
+    def _reply(self, kind: str, model: str, body: JsonObject, number: int) -> Fields:
         """The answer to a question.
 
         Raises:
@@ -283,7 +284,7 @@ class ProviderSimulator:
             self.loaded.append(asked.model)
         return reply_body(kind, asked, answer(asked.prompt, self.behaviour, structured=asked.structured), number, body)
 
-    def _admit(self, request: web.Request, kind: str, fate: int | str) -> None:
+    def _admit(self, request: web.Request, kind: str, fate: Fate) -> None:
         """Refuse a request with a wrong key, and one that meets a fault."""
         if self.keys is not None and kind not in {"", "ollama"} and self._key(request) not in self.keys:
             raise RefusedError(400 if kind == "gemini" else 401, "API key not valid. Please pass a valid API key.")

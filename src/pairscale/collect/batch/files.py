@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pairscale.collect.batch.registry import EVENTS, RegistryEntry, event, new_key, pairs_named
+from pairscale.collect.batch.registry import EVENTS, RegistryEntry, event, pairs_named
 from pairscale.core.errors import InputError
 from pairscale.core.failures import failure_of
 from pairscale.core.files import open_private
 from pairscale.core.notices import notice, plural
 from pairscale.core.provenance import utc_now
+from pairscale.core.tables import Row, Values
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.judges.batched import BatchJudge, calls_of, verdict_of, with_batch_cost
 from pairscale.judges.orders import BothOrders, merge_verdicts, swapped
@@ -31,7 +33,7 @@ _CHUNK = 1_000
 
 def custom_id(key: str, pair_id: int, *, turned: bool = False) -> str:
     """A request's name: the batch's key and the pair's number, which mean nothing outside the run file."""
-    return f"{key}-{pair_id}r" if turned else f"{key}-{pair_id}"
+    return f"{key}-{pair_id}{'r' * turned}"
 
 
 def requests_of(entry: RegistryEntry) -> dict[str, tuple[int, bool]]:
@@ -57,7 +59,7 @@ def write_parts(
     questions: Iterable[tuple[int, JudgePair]],
     folder: Path,
     sizes: Iterator[int],
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Values]:
     """Write requests into as few files as the provider's limits and ``sizes`` allow; what the registry says of each.
 
     Args:
@@ -91,7 +93,7 @@ class _Part:
     """One file of requests that is being written; it counts only once the registry names it."""
 
     def __init__(self, folder: Path, form: BatchFormat, endpoint: str, size: int) -> None:
-        self.key = new_key()
+        self.key = f"ps{secrets.token_hex(10)}"  # letters and digits, which every provider takes
         self.path = folder / f"{self.key}.jsonl"
         self.file = open_private(self.path)
         self._form = form
@@ -116,7 +118,7 @@ class _Part:
         self._n_requests = n_requests
         return True
 
-    def closed(self) -> dict[str, Any]:
+    def closed(self) -> Values:
         """What the registry says of the file, which is whole and on the disk."""
         n_bytes = self.file.tell()
         self.file.flush()
@@ -148,8 +150,8 @@ def pairs_from(store: RunFile, numbers: Sequence[int]) -> dict[int, JudgePair]:
 # Results
 
 
-def read_lines(path: Path, form: BatchFormat) -> Iterator[tuple[int, Line | str]]:
-    """The lines of a file of results by their numbers; a text says why one cannot be read."""
+def read_lines(path: Path, form: BatchFormat) -> Iterator[Line | str]:
+    """The lines of a file of results; a text says why one cannot be read."""
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):
             if not raw.strip():
@@ -158,16 +160,9 @@ def read_lines(path: Path, form: BatchFormat) -> Iterator[tuple[int, Line | str]
                 document = json.loads(raw)
                 if not isinstance(document, Mapping):
                     raise ValueError("it is no JSON object")
-                yield number, form.read(document)
+                yield form.read(document)
             except (ValueError, OverflowError, RecursionError) as error:
-                yield number, f"line {number}: {error}"
-
-
-def count_results(path: Path, form: BatchFormat, entry: RegistryEntry) -> tuple[int, int]:
-    """How many requests of a batch a file of results holds, and how many results of other requests."""
-    names = {line.custom_id for _, line in read_lines(path, form) if isinstance(line, Line)}
-    own = names & requests_of(entry).keys()
-    return len(own), len(names) - len(own)
+                yield f"line {number}: {error}"
 
 
 def ingest_results(store: RunFile, form: BatchFormat, judge: BatchJudge, entry: RegistryEntry) -> None:
@@ -176,14 +171,14 @@ def ingest_results(store: RunFile, form: BatchFormat, judge: BatchJudge, entry: 
     intake = _Intake(store, judge, entry)
     unreadable: list[str] = []
     if path.is_file():
-        for _, line in read_lines(path, form):
+        for line in read_lines(path, form):
             if isinstance(line, Line):
                 intake.add(line)
             else:
                 unreadable.append(line)
     if unreadable:
-        count = plural(len(unreadable), "line")
-        notice(f"{path}: {count} of the results cannot be read: {'; '.join(unreadable[:3])}")
+        lines = plural(len(unreadable), "line")
+        notice(f"{path}: {lines} of the results cannot be read: {'; '.join(unreadable[:3])}")
     intake.finish()
 
 
@@ -270,7 +265,7 @@ class _Intake:
         if len(self._waiting) >= _CHUNK:
             self._write()
 
-    def _write(self, *more: Mapping[str, Any]) -> None:
+    def _write(self, *more: Row) -> None:
         """The answers, and that they are in, in one transaction."""
         answers = self._waiting
         self._waiting = []

@@ -10,17 +10,18 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from pairscale.collect._plan import Plan, make_plan, named_pairs
-from pairscale.collect.batch.files import count_results, even_sizes, ingest_results, pairs_from, write_parts
+from pairscale.collect.batch.files import even_sizes, ingest_results, pairs_from, read_lines, requests_of, write_parts
 from pairscale.collect.batch.registry import (
     EVENTS,
     JUDGES,
+    Keys,
     RegistryEntry,
     entries,
     event,
@@ -32,13 +33,16 @@ from pairscale.collect.batch.registry import (
 )
 from pairscale.core.errors import InputError, JudgeError, StoreBusyError, StoreGoneError
 from pairscale.core.notices import notice
-from pairscale.core.options import checked, optional, require_int, require_number
+from pairscale.core.options import FilePath, checked, optional, require_int, require_number
 from pairscale.core.provenance import utc_now
+from pairscale.core.tables import Values
+from pairscale.core.timelimit import Clock
 from pairscale.judges.base import JudgePair
 from pairscale.judges.batched import BatchJudge, calls_of, restored
 from pairscale.providers.batch_http import BatchHTTP
-from pairscale.providers.batches import ENDED, BatchJob, batch_format
+from pairscale.providers.batches import ENDED, BatchJob, Line, batch_format
 from pairscale.providers.client import ProviderError
+from pairscale.providers.limits import Sleep
 from pairscale.runtime import Budget, record_prices, recorded_prices, require_prices
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.schema import write_json
@@ -48,8 +52,8 @@ if TYPE_CHECKING:
 
     from pairscale.core.tables import Table
 
-Keys: TypeAlias = "Collection[str] | None"
-"""The batches that are meant, by our own names; None for all."""
+Numbered: TypeAlias = tuple[int, JudgePair]
+"""A pair with its number in the run file."""
 
 _LONGEST_WAIT = 60.0
 _DOWNLOADS = 3
@@ -74,12 +78,12 @@ class BatchManager:
     @checked
     def __init__(
         self,
-        run: str | os.PathLike[str],
+        run: FilePath,
         *,
-        folder: str | os.PathLike[str] | None = None,
+        folder: FilePath | None = None,
         api_key: str | None = None,
-        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
-        clock: Callable[[], float] = time.time,
+        sleep: Sleep = asyncio.sleep,
+        clock: Clock = time.time,
         retries: int = 4,
         keep_jsonl: bool | None = None,
     ) -> None:
@@ -234,8 +238,8 @@ class BatchManager:
         }
 
     def _affordable(
-        self, store: RunFile, judge: BatchJudge, questions: list[tuple[int, JudgePair]], max_cost: float
-    ) -> list[tuple[int, JudgePair]]:
+        self, store: RunFile, judge: BatchJudge, questions: list[Numbered], max_cost: float
+    ) -> list[Numbered]:
         """The questions, in their order, that cannot make the run cost more than it may; a notice names the rest."""
         spent = store.spent()
         reserved = sum(entry.max_cost or 0.0 for entry in self._entries(store) if entry.open)
@@ -259,9 +263,9 @@ class BatchManager:
         store: RunFile,
         judge: BatchJudge,
         condition_id: str,
-        questions: Collection[tuple[int, JudgePair]],
+        questions: Collection[Numbered],
         sizes: Iterator[int],
-        about: Mapping[str, Any],
+        about: Values,
     ) -> list[str]:
         """Write the files, then write down that they are batches to be."""
         parts = list(write_parts(judge, batch_format(judge.provider), questions, self.folder, sizes))
@@ -425,7 +429,8 @@ class BatchManager:
         """
         path = Path(entry.output_path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        own = others = 0
+        own = 0
+        has_others = False
         for turn in range(_DOWNLOADS):
             if turn:
                 path.unlink()
@@ -434,13 +439,19 @@ class BatchManager:
                 return False
             if not path.is_file():
                 return True
-            own, others = count_results(path, batch_format(entry.provider), entry)
-            if own >= _promised(entry):
+            lines = read_lines(path, batch_format(entry.provider))
+            names = {line.custom_id for line in lines if isinstance(line, Line)}
+            own = len(names & requests_of(entry).keys())
+            has_others = len(names) > own
+            promised = entry.n_requests
+            if entry.state not in ("done", "partly"):  # it was not worked off, so only what was answered is there
+                promised = min(entry.succeeded or 0, promised)
+            if own >= promised:
                 return True
         if own:
             return True
         path.unlink()
-        if entry.is_guess and others:
+        if entry.is_guess and has_others:
             notice(f"batch {entry.batch_id} is not {entry.key}, as was assumed; searching further")
             with self._writing() as store:
                 note(store, entry, "foreign", batch_id=entry.batch_id)
@@ -551,7 +562,7 @@ class BatchManager:
                     note(store, entry, "dropped", state="dropped", message=message)
 
 
-def _seen(job: BatchJob) -> dict[str, Any]:
+def _seen(job: BatchJob) -> Values:
     """What is remembered of a batch each time that it is looked at."""
     return {name: getattr(job, name) for name in ("state", "succeeded", "failed", "expires_at", "message")}
 
@@ -559,10 +570,3 @@ def _seen(job: BatchJob) -> dict[str, Any]:
 def _number(store: RunFile, entry: RegistryEntry, job: BatchJob, *, is_guess: bool) -> None:
     """Write down the provider's id of a batch, before all else."""
     note(store, entry, "created", batch_id=job.id, created_at=utc_now(), is_guess=is_guess, **_seen(job))
-
-
-def _promised(entry: RegistryEntry) -> int:
-    """Requests whose results there must be: all of a batch that was worked off, else those that were answered."""
-    if entry.state in ("done", "partly"):
-        return entry.n_requests
-    return min(entry.succeeded or 0, entry.n_requests)

@@ -8,23 +8,26 @@ run file, in the same transaction) and *collected*. A batch that failed to be cr
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 from sqlalchemy import select
 
 from pairscale.core.provenance import utc_now
-from pairscale.core.tables import FAILED, result_columns
+from pairscale.core.tables import FAILED, Row, Schema, Values, result_columns
 from pairscale.providers.batches import Draft
+from pairscale.store.queries import ANSWERED
 from pairscale.store.schema import pairs
 
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
+
+Keys: TypeAlias = "Collection[str] | None"
+"""The batches that are meant, by our own names; None for all."""
 
 EVENTS = "batches"
 JUDGES = "batch_judges"
@@ -85,11 +88,11 @@ class RegistryEntry:
     failed: int | None = None
     expires_at: float | None = None
     message: str | None = None
-    recorded: set[int] = field(default_factory=set[int])
+    recorded: set[int] = field(default_factory=set)
     collected_at: str | None = None
     is_guess: bool = False
-    foreign: list[str] = field(default_factory=list[str])
-    metadata: dict[str, str] = field(default_factory=dict[str, str])
+    foreign: list[str] = field(default_factory=list)
+    metadata: dict[str, str] = field(default_factory=dict)
     max_cost: float | None = None
     keep_jsonl: bool = True
     include_raw: bool = False
@@ -113,7 +116,7 @@ class RegistryEntry:
         """Where its results go when they are wanted as a table."""
         return Path(self.output_path).with_suffix(".csv")
 
-    def happened(self, event: str, values: Mapping[str, Any]) -> None:
+    def happened(self, event: str, values: Row) -> None:
         """Take in one event."""
         if event == "recorded":
             self.recorded.update(values["pairs"])
@@ -126,12 +129,7 @@ class RegistryEntry:
                 setattr(self, name, values[name])
 
 
-def new_key() -> str:
-    """A name that no other batch has: letters and digits that every provider takes."""
-    return f"ps{secrets.token_hex(10)}"
-
-
-def event(kind: str, key: str, **values: Any) -> dict[str, Any]:
+def event(kind: str, key: str, **values: Any) -> Values:
     """One event, as it is written down."""
     return {"event": kind, "key": key, "at": utc_now(), **values}
 
@@ -142,12 +140,12 @@ def note(store: RunFile, entry: RegistryEntry, kind: str, **values: Any) -> None
     entry.happened(kind, values)
 
 
-def entries(store: RunFile, keys: Collection[str] | None = None, folder: Path | None = None) -> list[RegistryEntry]:
+def entries(store: RunFile, keys: Keys = None, folder: Path | None = None) -> list[RegistryEntry]:
     """Every batch of a run file, in the order in which they were prepared.
 
     Args:
         store: the run file.
-        keys: only these.
+        keys: which of them.
         folder: where the files are whose own folder is not on this machine.
     """
     batches: dict[str, RegistryEntry] = {}
@@ -166,7 +164,7 @@ def entries(store: RunFile, keys: Collection[str] | None = None, folder: Path | 
     return chosen
 
 
-def judges_of(store: RunFile) -> dict[str, dict[str, Any]]:
+def judges_of(store: RunFile) -> dict[str, Values]:
     """By condition, what another process needs to be the same judge."""
     return {row["condition_id"]: row["judge"] for row in store.read_log(JUDGES)}
 
@@ -179,30 +177,12 @@ def pairs_named(store: RunFile) -> dict[int, tuple[str, str, str]]:
 
 
 _TEXT = pl.String()
-REGISTRY: dict[str, pl.DataType] = {
-    "segment_index": pl.Int64(), "provider": _TEXT, "model": _TEXT, "batch_id": _TEXT, "batch_input_path": _TEXT,
-    "batch_output_path": _TEXT, "csv_path": _TEXT, "pairs_path": _TEXT, "done": pl.Boolean(), "results": _TEXT,
-}  # fmt: skip
-"""The manual's columns of the registry."""
-
-STATUS: dict[str, pl.DataType] = {
+STATUS: Schema = {
     "key": _TEXT, "provider": _TEXT, "model": _TEXT, "batch_id": _TEXT, "state": _TEXT, "pairs": pl.Int64(),
     "requests": pl.Int64(), "succeeded": pl.Int64(), "failed": pl.Int64(), "recorded": pl.Int64(), "created_at": _TEXT,
     "age_s": pl.Float64(), "left_s": pl.Float64(), "collected_at": _TEXT, "condition_id": _TEXT, "message": _TEXT,
 }  # fmt: skip
 """The columns of the table of batches."""
-
-
-def registry_table(chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
-    """The registry in the manual's columns."""
-    rows = [
-        (
-            entry.segment, entry.provider, entry.model, entry.batch_id, entry.input_path, entry.output_path,
-            str(entry.csv_path), None, not entry.open, None,
-        )
-        for entry in chosen
-    ]  # fmt: skip
-    return pl.DataFrame(rows, schema=REGISTRY, orient="row")
 
 
 def status_table(chosen: Sequence[RegistryEntry], now: float) -> pl.DataFrame:
@@ -219,15 +199,11 @@ def status_table(chosen: Sequence[RegistryEntry], now: float) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=STATUS)
 
 
-REST: dict[str, pl.DataType] = {
-    "key": _TEXT, "batch_id": _TEXT, "state": _TEXT, "custom_id": _TEXT, "ID1": _TEXT, "ID2": _TEXT,
-    "error_code": _TEXT, "error_message": _TEXT, "condition_id": _TEXT,
-}  # fmt: skip
-"""The columns of the table of the rest."""
+REST = ("key", "batch_id", "state", "custom_id", "ID1", "ID2", "error_code", "error_message", "condition_id")
+"""The columns of the table of the rest, all of them text."""
 
 
 _PAIR = ["pair_id", "condition_id"]
-_ANSWERED = pl.col("outcome").is_in(["win", "tie", "flip"])
 
 
 def _asked_in(chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
@@ -238,8 +214,7 @@ def _asked_in(chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
         for number in entry.pair_ids
     ]
     schema = {"pair_id": pl.Int64()} | dict.fromkeys(("condition_id", "key", "batch_id", "state", "message"), _TEXT)
-    frame = pl.DataFrame(rows, schema=schema, orient="row")
-    return frame.unique(_PAIR, keep="last", maintain_order=True)
+    return pl.DataFrame(rows, schema=schema, orient="row").unique(_PAIR, keep="last", maintain_order=True)
 
 
 def results_of(
@@ -247,18 +222,19 @@ def results_of(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The answers to the pairs of some batches, and every attempt at them that gave none."""
     asked = _asked_in(chosen)
-    answers = store.results(raw=raw).filter(_ANSWERED).join(asked, on=_PAIR, how="semi", maintain_order="left")
+    answers = store.results(raw=raw).filter(ANSWERED).join(asked, on=_PAIR, how="semi", maintain_order="left")
     failed = store.failed_attempts().join(asked, on=_PAIR, how="semi", maintain_order="left")
     return answers.select(*result_columns(raw=raw)), failed.select("custom_id", "ID1", "ID2", *FAILED, "condition_id")
 
 
 def rest_of(store: RunFile, chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
     """One row per pair of these batches that has no answer, with its last batch and its last reason."""
-    rest = _asked_in(chosen).join(store.results().filter(_ANSWERED), on=_PAIR, how="anti", maintain_order="left")
+    rest = _asked_in(chosen).join(store.results().filter(ANSWERED), on=_PAIR, how="anti", maintain_order="left")
     reasons = store.failed_attempts().unique(_PAIR, keep="last").select(*_PAIR, "error_code", "error_message")
     rest = rest.join(reasons, on=_PAIR, how="left", maintain_order="left")
     names = pairs_named(store)
     samples = pl.DataFrame([names[n] for n in rest["pair_id"]], schema=["custom_id", "ID1", "ID2"], orient="row")
-    rest = pl.concat([rest, samples], how="horizontal")
-    rest = rest.with_columns(error_message=pl.coalesce("error_message", "message"))
-    return rest.select(pl.col(name).cast(kind) for name, kind in REST.items())
+    rest = pl.concat([rest, samples], how="horizontal").with_columns(
+        error_message=pl.coalesce("error_message", "message")
+    )
+    return rest.select(pl.col(REST).cast(pl.String))
