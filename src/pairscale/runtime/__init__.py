@@ -1,30 +1,47 @@
 """Ask judges: retries, budget, recording, progress, interrupts and resuming, for every kind of run."""
 
-from pairscale.runtime.asking import MOST_ALIKE as MOST_ALIKE
-from pairscale.runtime.asking import FailureStreak as FailureStreak
-from pairscale.runtime.asking import ask_once as ask_once
-from pairscale.runtime.asking import ask_unrecorded as ask_unrecorded
-from pairscale.runtime.asking import close as close
-from pairscale.runtime.budget import Budget as Budget
-from pairscale.runtime.budget import BudgetExceeded as BudgetExceeded
-from pairscale.runtime.budget import Reservation as Reservation
-from pairscale.runtime.budget import max_cost_of as max_cost_of
-from pairscale.runtime.budget import record_prices as record_prices
-from pairscale.runtime.budget import recorded_prices as recorded_prices
-from pairscale.runtime.budget import require_prices as require_prices
-from pairscale.runtime.progress import Progress as Progress
-from pairscale.runtime.run import CONCURRENCY as CONCURRENCY
-from pairscale.runtime.run import RETRIES as RETRIES
-from pairscale.runtime.run import TIMEOUT as TIMEOUT
-from pairscale.runtime.run import RunOptions as RunOptions
-from pairscale.runtime.run import Runtime as Runtime
-from pairscale.runtime.source import LogRows as LogRows
-from pairscale.runtime.source import Question as Question
-from pairscale.runtime.source import Recorded as Recorded
-from pairscale.runtime.source import Source as Source
-from pairscale.runtime.source import Wait as Wait
-from pairscale.runtime.sync import Terminated as Terminated
-from pairscale.runtime.sync import awaitable as awaitable
-from pairscale.runtime.sync import blocking as blocking
-from pairscale.runtime.sync import resumable as resumable
-from pairscale.runtime.sync import run_sync as run_sync
+from pairscale.runtime.asking import MOST_ALIKE, FailureStreak, ask_once, ask_unrecorded, close
+from pairscale.runtime.budget import (
+    Budget,
+    BudgetExceeded,
+    Reservation,
+    max_cost_of,
+    record_prices,
+    recorded_prices,
+    require_prices,
+)
+from pairscale.runtime.progress import Progress
+from pairscale.runtime.run import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, Runtime
+from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
+from pairscale.runtime.sync import Terminated, awaitable, blocking, resumable, run_sync
+
+__all__ = [
+    "CONCURRENCY",
+    "MOST_ALIKE",
+    "RETRIES",
+    "TIMEOUT",
+    "Budget",
+    "BudgetExceeded",
+    "FailureStreak",
+    "LogRows",
+    "Progress",
+    "Question",
+    "Recorded",
+    "Reservation",
+    "RunOptions",
+    "Runtime",
+    "Source",
+    "Terminated",
+    "Wait",
+    "ask_once",
+    "ask_unrecorded",
+    "awaitable",
+    "blocking",
+    "close",
+    "max_cost_of",
+    "record_prices",
+    "recorded_prices",
+    "require_prices",
+    "resumable",
+    "run_sync",
+]

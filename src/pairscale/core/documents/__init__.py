@@ -6,15 +6,19 @@ limits of time and memory, because a small page may keep a parser busy for minut
 
 from pairscale.core.documents.docx import read_docx
 from pairscale.core.documents.html import read_html
-from pairscale.core.documents.kinds import DOCUMENT_SUFFIXES as DOCUMENT_SUFFIXES
-from pairscale.core.documents.kinds import PLAIN as PLAIN
-from pairscale.core.documents.kinds import Document as Document
-from pairscale.core.documents.kinds import Unreadable as Unreadable
-from pairscale.core.documents.kinds import kind_of as kind_of
-from pairscale.core.documents.kinds import missing_package as missing_package
-from pairscale.core.documents.kinds import require_content
+from pairscale.core.documents.kinds import (
+    DOCUMENT_SUFFIXES,
+    PLAIN,
+    Document,
+    Unreadable,
+    kind_of,
+    missing_package,
+    require_content,
+)
 from pairscale.core.documents.odt import read_odt
 from pairscale.core.documents.pdf import read_pdf
+
+__all__ = ["DOCUMENT_SUFFIXES", "PLAIN", "Document", "Unreadable", "kind_of", "missing_package", "read_content"]
 
 _READERS = {"docx": read_docx, "docm": read_docx, "html": read_html, "odt": read_odt, "pdf": read_pdf}
 
