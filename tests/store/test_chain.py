@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pairscale as ps
-from pairscale.store.audit import EvidenceProblem, check_evidence, closing_of
+from pairscale.store.audit import EvidenceProblem, check_evidence
 from pairscale.store.chain import canonical, recording
 from pairscale.store.policies import JournalWriter
 from pairscale.store.runfile import open_run
@@ -78,7 +78,7 @@ def test_nothing_is_found_where_nothing_was_done(copy):
     assert change(copy) == []
     with open_run(copy) as store:
         found = check_evidence(store)
-        assert found.digest == closing_of(store) == found.earlier[-1]
+        assert found.digest == store.closing() == found.earlier[-1]
     assert found.rows == {
         "items": 2, "pairs": STEPS, "conditions": 1, "attempts": STEPS, "comparisons": STEPS, "blobs": 2 * REFITS,
         "logs": STEPS + 2 * REFITS + REFITS + 2, "metadata": 1,

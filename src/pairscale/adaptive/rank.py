@@ -45,7 +45,7 @@ from pairscale.adaptive.session import (
 from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.core.files import write_table
-from pairscale.core.options import ProgressMode, checked, optional, require_int, require_run
+from pairscale.core.options import FilePath, ProgressMode, checked, optional, require_int, require_run
 from pairscale.core.samples import read_samples, with_kept
 from pairscale.core.tables import listed
 from pairscale.core.traits import Trait
@@ -59,8 +59,6 @@ from pairscale.store.policies import JournalWriter
 from pairscale.store.runfile import open_run
 
 if TYPE_CHECKING:
-    import os
-
     from pairscale.adaptive.refits import FitFn
     from pairscale.core.tables import Table
     from pairscale.models.bayes.settings import Answer
@@ -119,7 +117,7 @@ def rank(
     data: Table,
     *,
     judge: str | Judge | Callable[..., Any] | Sequence[str | Judge | Callable[..., Any]] = "lexical",
-    run: str | os.PathLike[str] | None = None,
+    run: FilePath | None = None,
     trait: str | Trait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
@@ -138,7 +136,7 @@ def rank(
     max_minutes: float | None = None,
     steps: int | None = None,
     reliability: float | None = None,
-    add: Table | str | os.PathLike[str] | None = None,
+    add: Table | FilePath | None = None,
     without: str | Sequence[str] = (),
     adaptive_config: Mapping[str, Any] | None = None,
     btl_config: Mapping[str, Any] | None = None,
@@ -259,7 +257,7 @@ def rank_samples(
     keep_columns: bool = False,
     include_raw: bool = False,
     save_outputs: bool = False,
-    output_file: str | os.PathLike[str] | None = None,
+    output_file: FilePath | None = None,
     persist_item_log: bool = False,
     **options: Any,
 ) -> AdaptiveResult:
@@ -334,7 +332,7 @@ def _result(state: AdaptiveState, keep_columns: bool, include_raw: bool) -> Adap
     return AdaptiveResult(state, summarize_adaptive(state), summarize_refits(state), items, logs)
 
 
-def _save(out: AdaptiveResult, target: str | os.PathLike[str] | None) -> Path:
+def _save(out: AdaptiveResult, target: FilePath | None) -> Path:
     """Every table as a file of a folder, or the ranking alone as the file that was named."""
     if target is None:
         target = (out.state.folder or Path.cwd()) / "adaptive_outputs"
@@ -355,14 +353,14 @@ def _save(out: AdaptiveResult, target: str | os.PathLike[str] | None) -> Path:
 def adaptive_rank_start(
     items: Any,
     seed: int = 1,
-    session_dir: str | os.PathLike[str] | None = None,
+    session_dir: FilePath | None = None,
     persist_item_log: bool = False,
     *,
     adaptive_config: Mapping[str, Any] | None = None,
     btl_config: Mapping[str, Any] | None = None,
     selector: str | OwnSelector = POLLITT,
     preset: str = DOCUMENT,
-    run: str | os.PathLike[str] | None = None,
+    run: FilePath | None = None,
 ) -> AdaptiveState:
     """Start an adaptive run: nothing is asked yet.
 
@@ -425,7 +423,7 @@ def adaptive_rank_run_live(
     fit_fn: FitFn | str | None = None,
     adaptive_config: Mapping[str, Any] | None = None,
     btl_config: Mapping[str, Any] | None = None,
-    session_dir: str | os.PathLike[str] | None = None,
+    session_dir: FilePath | None = None,
     persist_item_log: bool | None = None,
     progress: ProgressMode = "all",
     progress_redraw_every: int = 10,
@@ -517,9 +515,9 @@ def adaptive_rank_run_live(
 
 @checked
 def adaptive_rank_resume(
-    session_dir: str | os.PathLike[str] | None = None,
+    session_dir: FilePath | None = None,
     *,
-    run: str | os.PathLike[str] | None = None,
+    run: FilePath | None = None,
     selector: str | OwnSelector | None = None,
 ) -> AdaptiveState:
     """Take up a run where it is, for :func:`adaptive_rank_run_live`.
@@ -544,9 +542,7 @@ def adaptive_rank_resume(
 
 
 @checked
-def load_adaptive_session(
-    session_dir: str | os.PathLike[str], *, selector: str | OwnSelector | None = None
-) -> AdaptiveState:
+def load_adaptive_session(session_dir: FilePath, *, selector: str | OwnSelector | None = None) -> AdaptiveState:
     """The run of a session folder (or of a run file), checked and ready to continue.
 
     Args:
@@ -565,7 +561,7 @@ def load_adaptive_session(
 
 
 @checked
-def save_adaptive_session(state: AdaptiveState, session_dir: str | os.PathLike[str], overwrite: bool = False) -> Path:
+def save_adaptive_session(state: AdaptiveState, session_dir: FilePath, overwrite: bool = False) -> Path:
     """Keep a run in a folder, as ``run.db``; it is written there from then on.
 
     Args:
@@ -588,7 +584,7 @@ def save_adaptive_session(state: AdaptiveState, session_dir: str | os.PathLike[s
 
 
 @checked
-def validate_session_dir(session_dir: str | os.PathLike[str]) -> dict[str, Any]:
+def validate_session_dir(session_dir: FilePath) -> dict[str, Any]:
     """Check a session before it is loaded: that all is there, that columns are right, that nothing was changed.
 
     Args:

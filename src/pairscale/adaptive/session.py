@@ -41,7 +41,7 @@ from pairscale.adaptive.selectors import (
 from pairscale.core.display import PlotMixin
 from pairscale.core.errors import InputError, StoreDamagedError, StoreError, StoreMismatchError
 from pairscale.core.notices import notice
-from pairscale.core.options import require_run
+from pairscale.core.options import FilePath, require_run
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed, require_ids, to_frame
 from pairscale.models.bayes.logs import ITEM_FIGURES, ITEM_LOG, ROUND_LOG, round_log_row, summarize_items
@@ -52,8 +52,6 @@ from pairscale.store.chain import canonical, log_ends
 from pairscale.store.runfile import RunFile, open_run
 
 if TYPE_CHECKING:
-    import os
-
     from pairscale.adaptive.logs import Columns, Row
     from pairscale.judges.base import Judge
     from pairscale.store.reading import Comparisons
@@ -280,7 +278,7 @@ def event_of(kind: str, engine: Engine, **more: Any) -> Columns:
     return {"event": kind, "after": engine.rows, "steps": engine.steps, "at": utc_now(), **more}
 
 
-def run_path(session_dir: str | os.PathLike[str] | None, run: str | os.PathLike[str] | None) -> str | None:
+def run_path(session_dir: FilePath | None, run: FilePath | None) -> str | None:
     """The run file that ``run`` names, or that a session folder holds (made when it is missing)."""
     if run is not None and session_dir is not None:
         raise InputError("give session_dir or run, not both: session_dir=DIR means the run file DIR/run.db")
@@ -481,7 +479,7 @@ def session_exists(where: str | None) -> bool:
         return has_begun(store)
 
 
-def existing_path(session_dir: str | os.PathLike[str] | None) -> str:
+def existing_path(session_dir: FilePath | None) -> str:
     """The run file that is a session, or that a session folder holds."""
     if session_dir is None:
         raise InputError("name the session folder or the run file")

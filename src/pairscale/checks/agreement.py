@@ -20,7 +20,7 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice
-from pairscale.core.options import checked, require_int, require_level, require_seed
+from pairscale.core.options import FilePath, checked, require_int, require_level, require_seed
 from pairscale.core.provenance import Provenance, fingerprint
 from pairscale.core.results import ResultColumns, read_form, text_columns
 from pairscale.core.tables import Table, as_text, id_text, listed, require_columns, require_ids, to_frame
@@ -89,13 +89,13 @@ class Agreement(ReprMixin, table="table"):
 
 @checked
 def agreement(
-    labels: Table | str | os.PathLike[str],
+    labels: Table | FilePath,
     *,
     unit: str | None = None,
     rater: str | None = None,
     label: str | None = None,
     categories: Sequence[Any] | None = None,
-    key: str | os.PathLike[str] | None = None,
+    key: FilePath | None = None,
     a_col: str | None = None,
     b_col: str | None = None,
     winner_col: str | None = None,
@@ -249,7 +249,7 @@ def _pair_table(codes: Ints, raters: Sequence[str], numbers: Floats, weights: Se
 # Labels in.
 
 
-def _read(labels: Table | str | os.PathLike[str], encoding: str | None) -> pl.DataFrame:
+def _read(labels: Table | FilePath, encoding: str | None) -> pl.DataFrame:
     labels, files = named_runs(labels)
     if files is not None:
         return read_comparisons(files, every_judge=True).table
@@ -277,8 +277,8 @@ def _text_columns(frame: pl.DataFrame) -> set[str]:
 
 def _preferred(
     table: pl.DataFrame,
-    key: str | os.PathLike[str] | None,
-    path: str | os.PathLike[str] | None,
+    key: FilePath | None,
+    path: FilePath | None,
     encoding: str | None,
 ) -> tuple[str, pl.Series]:
     """``variant`` and the variant that each label prefers, or ``position`` and its side where no key is known."""

@@ -23,12 +23,10 @@ import scipy
 from pairscale.checks.effect import wilson
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
-from pairscale.core.options import checked, require_int, require_level, require_probability
+from pairscale.core.options import FilePath, checked, require_int, require_level, require_probability
 from pairscale.store.reading import read_comparisons
 
 if TYPE_CHECKING:
-    import os
-
     from pairscale.core.arrays import Floats, Ints
     from pairscale.core.tables import Table
     from pairscale.store.runfile import RunFile
@@ -152,7 +150,7 @@ def check_calibration(
     bins: int = 10,
     level: float = 0.95,
     condition: str | None = None,
-    key: str | os.PathLike[str] | None = None,
+    key: FilePath | None = None,
 ) -> Calibration:
     """Tell whether a judge's probabilities are right: a reliability diagram, and the figures that go with it.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ from pairscale.core.display import ReportMixin, ReprMixin
 from pairscale.core.encodings import read_bytes
 from pairscale.core.errors import FileFormatError, InputError, without_logins
 from pairscale.core.files import replacing
-from pairscale.core.options import checked, require_suffix
+from pairscale.core.options import FilePath, checked, require_suffix
 from pairscale.core.provenance import text_hash, utc_now
 
 if TYPE_CHECKING:
@@ -218,7 +217,7 @@ class JudgeCard(ReportMixin, ReprMixin, table="table"):
         return {**self._content(), "digest": self.digest}
 
     @checked
-    def save(self, path: str | os.PathLike[str]) -> Path:
+    def save(self, path: FilePath) -> Path:
         """Write it to a ``.json`` file.
 
         Raises:
@@ -258,7 +257,7 @@ class JudgeCard(ReportMixin, ReprMixin, table="table"):
             raise FileFormatError(f"{where} is a judge card with a mistake in it ({error}); {_AGAIN}") from None
 
 
-def is_judge_card(path: str | os.PathLike[str]) -> bool:
+def is_judge_card(path: FilePath) -> bool:
     """Whether a file can only be a judge card: a ``.json`` file that holds an object, not a table."""
     file = Path(path)
     if file.suffix.lower() != ".json" or not file.is_file():
@@ -268,7 +267,7 @@ def is_judge_card(path: str | os.PathLike[str]) -> bool:
 
 
 @checked
-def read_judge_card(path: str | os.PathLike[str]) -> JudgeCard:
+def read_judge_card(path: FilePath) -> JudgeCard:
     """Read a judge card, and check that it is one, of this version, and as it was written.
 
     Args:

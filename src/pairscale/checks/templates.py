@@ -17,7 +17,15 @@ from pairscale.core.display import ReportMixin, ReprMixin
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.jobs import run_tasks, values_of
 from pairscale.core.notices import notice, plural
-from pairscale.core.options import ProgressMode, checked, require_int, require_level, require_number, require_progress
+from pairscale.core.options import (
+    FilePath,
+    ProgressMode,
+    checked,
+    require_int,
+    require_level,
+    require_number,
+    require_progress,
+)
 from pairscale.core.tables import Table, as_text, require_columns, row_numbers, to_frame
 from pairscale.pairing.table import as_pairs, swapped
 from pairscale.providers.catalog import capabilities
@@ -25,8 +33,6 @@ from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, require
 from pairscale.store.marks import STUDY_MARK
 
 if TYPE_CHECKING:
-    import os
-
     from pairscale.collect.batch.registry import RegistryEntry
     from pairscale.core.comparisons import Condition
     from pairscale.core.traits import Trait
@@ -120,7 +126,7 @@ def template_study(
     *,
     templates: Sequence[str] = (),
     judge: StudyJudge | Sequence[str] | Mapping[str, StudyJudge] | None = None,
-    run: str | os.PathLike[str] | None = None,
+    run: FilePath | None = None,
     trait: str | Trait | None = None,
     judge_args: Mapping[str, Any] | None = None,
     price: Price | Mapping[str, Any] | None = None,
@@ -343,7 +349,7 @@ def _takes_template(function: Callable[..., Any]) -> bool:
 def _asked(
     data: Table,
     judges: Sequence[_StudyJudge],
-    run: str | os.PathLike[str] | None,
+    run: FilePath | None,
     options: RunOptions,
     progress: ProgressMode,
     interval: float | None,
@@ -377,7 +383,7 @@ def _asked(
 
 
 async def _answered(
-    run: str | os.PathLike[str] | None,
+    run: FilePath | None,
     judges: Sequence[_StudyJudge],
     orders: tuple[pl.DataFrame, pl.DataFrame],
     options: RunOptions,

@@ -20,6 +20,7 @@ from pairscale.core.errors import InputError, JudgeError, StoreMismatchError, Ta
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice, plural, without_notices
 from pairscale.core.options import (
+    FilePath,
     ProgressMode,
     checked,
     optional,
@@ -141,7 +142,7 @@ def _with_shares(names: Sequence[str], shares: Mapping[str, float]) -> str:
 
 @checked
 def best(
-    candidates: Table | Mapping[str, str] | Sequence[str] | str | os.PathLike[str],
+    candidates: Table | Mapping[str, str] | Sequence[str] | FilePath,
     judge: Judges = "lexical",
     *,
     query: str | None = None,
@@ -153,7 +154,7 @@ def best(
     confidence: float = 0.95,
     both_orders: bool = False,
     repeats: bool | None = None,
-    run: str | os.PathLike[str] | None = None,
+    run: FilePath | None = None,
     concurrency: int = CONCURRENCY,
     retries: int = RETRIES,
     timeout: float | None = TIMEOUT,
@@ -249,7 +250,7 @@ def best(
 
 @checked
 def rerank(
-    documents: Table | Mapping[str, str] | Sequence[str] | str | os.PathLike[str],
+    documents: Table | Mapping[str, str] | Sequence[str] | FilePath,
     judge: Judges = "lexical",
     *,
     query: str | None = None,
@@ -423,7 +424,7 @@ async def _ask(
     judge: Judge,
     options: RunOptions,
     most: float,
-    run: str | os.PathLike[str] | None,
+    run: FilePath | None,
     result: Callable[[ContestSource, int], Best],
     progress: ProgressMode,
 ) -> Best:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pairscale.core.encodings import read_text
 from pairscale.core.errors import InputError
 from pairscale.core.notices import mention, notice, plural
-from pairscale.core.options import ProgressMode, checked
+from pairscale.core.options import FilePath, ProgressMode, checked
 from pairscale.evaluate.formats.reading import (
     holds_rows,
     is_table,
@@ -42,9 +42,7 @@ if TYPE_CHECKING:
     from pairscale.providers.catalog import Price
 
 JudgeLike: TypeAlias = "str | Judge | Callable[..., Any]"
-Answers: TypeAlias = (
-    "str | os.PathLike[str] | Table | TraceSource | Mapping[str, str | Trace] | Callable[..., Any] | ModelVariant"
-)
+Answers: TypeAlias = "FilePath | Table | TraceSource | Mapping[str, str | Trace] | Callable[..., Any] | ModelVariant"
 
 
 @checked
@@ -54,8 +52,8 @@ def ab(
     *more: Answers,
     criterion: str | Sequence[str],
     judge: JudgeLike | Sequence[JudgeLike] | None = None,
-    labels: str | os.PathLike[str] | None = None,
-    key: str | os.PathLike[str] | None = None,
+    labels: FilePath | None = None,
+    key: FilePath | None = None,
     variant_a: VariantLike | None = None,
     variant_b: VariantLike | None = None,
     prompt_a: str | None = None,
@@ -65,7 +63,7 @@ def ab(
     variant: Mapping[str, VariantLike] | Sequence[str] = (),
     baseline: str | None = None,
     suite: SuiteLike | None = None,
-    run: str | os.PathLike[str] | None = None,
+    run: FilePath | None = None,
     swap: bool = True,
     repeats: int = 1,
     concurrency: int = CONCURRENCY,
@@ -80,7 +78,7 @@ def ab(
     control: str | Sequence[str] = (),
     judge_args: Mapping[str, Any] | None = None,
     base_url: str | None = None,
-    manifest: str | os.PathLike[str] | None = None,
+    manifest: FilePath | None = None,
     id_col: str | None = None,
     input_col: str | None = None,
     output_col: str | None = None,
@@ -245,8 +243,8 @@ def is_variant(given: Any) -> bool:
 def _comparators(
     criteria: Sequence[str],
     judges: list[Any],
-    labels: str | os.PathLike[str] | None,
-    key: str | os.PathLike[str] | None,
+    labels: FilePath | None,
+    key: FilePath | None,
     encoding: str | None,
     **asking: Any,
 ) -> list[Any]:

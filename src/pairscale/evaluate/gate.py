@@ -17,7 +17,7 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, JudgeError, PairscaleError
 from pairscale.core.files import replacing
 from pairscale.core.notices import mention, notice, plural, without_notices
-from pairscale.core.options import ProgressMode, checked, require_choice, require_path, require_probability
+from pairscale.core.options import FilePath, ProgressMode, checked, require_choice, require_path, require_probability
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import Table, listed
 from pairscale.evaluate.ab import ab, read_compared, read_source
@@ -212,8 +212,8 @@ def gate(
     name_a: str = "A",
     name_b: str = "B",
     suite: SuiteLike | None = None,
-    baseline: str | os.PathLike[str] | None = None,
-    run: str | os.PathLike[str] | None = None,
+    baseline: FilePath | None = None,
+    run: FilePath | None = None,
     swap: bool = True,
     repeats: int = 1,
     concurrency: int = CONCURRENCY,
@@ -225,12 +225,12 @@ def gate(
     failures: Failures = "loss",
     missing: Missing = "refuse",
     max_errors: float = 0.1,
-    planted: str | os.PathLike[str] | Table | None = None,
-    card: JudgeCard | str | os.PathLike[str] | None = None,
+    planted: FilePath | Table | None = None,
+    card: JudgeCard | FilePath | None = None,
     seed: int = 1,
     judge_args: Mapping[str, Any] | None = None,
     base_url: str | None = None,
-    summary: str | os.PathLike[str] | None = None,
+    summary: FilePath | None = None,
     id_col: str | None = None,
     input_col: str | None = None,
     output_col: str | None = None,
@@ -404,7 +404,7 @@ def _finished(
     return gated
 
 
-def _sensitivity_by_card(card: JudgeCard | str | os.PathLike[str] | None, asking: Mapping[str, Any]) -> dict[str, bool]:
+def _sensitivity_by_card(card: JudgeCard | FilePath | None, asking: Mapping[str, Any]) -> dict[str, bool]:
     """Whether a card shows that the judge can tell, by the criterion that the card is about."""
     if card is None:
         return {}

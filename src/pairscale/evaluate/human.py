@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import random
 import sys
 import threading
@@ -12,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from pairscale.core.notices import notice
-from pairscale.core.options import checked, require_seed
+from pairscale.core.options import FilePath, checked, require_seed
 from pairscale.evaluate.comparators import PairwiseOutcome, majority
 from pairscale.evaluate.judge import require_names
 from pairscale.evaluate.labels import CHOICES, Labels, answers_digest, read_labels, winner_of
@@ -102,11 +101,11 @@ def for_terminal(text: str) -> str:
 
 @checked
 def human_labels(
-    path: str | os.PathLike[str],
+    path: FilePath,
     *,
     criterion: str,
     key: str,
-    key_file: str | os.PathLike[str] | None = None,
+    key_file: FilePath | None = None,
     encoding: str | None = None,
 ) -> LabelComparator:
     """What people said before: their labels of the cases of :func:`export_pairwise_cases`.

@@ -20,7 +20,7 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES, read_rows
 from pairscale.core.notices import notice, without_notices
-from pairscale.core.options import ProgressMode, checked, optional, require_choice, require_int
+from pairscale.core.options import FilePath, ProgressMode, checked, optional, require_choice, require_int
 from pairscale.core.provenance import fingerprint, text_hash
 from pairscale.core.samples import read_samples
 from pairscale.core.tables import PAIRS, Table, listed, to_frame
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pairscale.models.bayes.settings import Answer
     from pairscale.providers.catalog import Price
 
-Labels: TypeAlias = "Table | str | os.PathLike[str]"
+Labels: TypeAlias = "Table | FilePath"
 
 _SYLLABLES = "ba dro fen gli kou lat mi nor pla ree stu tra vin zel".split()
 _LEAST_WORDS = 12
@@ -114,21 +114,21 @@ class JudgeCheck(ReprMixin):
         return f"{valid}, {self.prop_consistent:.1%} of pairs consistent; {self.bias.verdict}"
 
     @checked
-    def save_card(self, path: str | os.PathLike[str]) -> Path:
+    def save_card(self, path: FilePath) -> Path:
         """Write the judge card to a ``.json`` file; see :class:`JudgeCard`."""
         return self.card.save(path)
 
 
 @checked
 def check_judge(
-    data: Table | str | os.PathLike[str],
+    data: Table | FilePath,
     judge: str | Judge | Callable[..., Any] = "lexical",
     *,
     labels: Labels | None = None,
-    since: JudgeCard | str | os.PathLike[str] | None = None,
-    key: str | os.PathLike[str] | None = None,
+    since: JudgeCard | FilePath | None = None,
+    key: FilePath | None = None,
     criterion: str | None = None,
-    run: str | os.PathLike[str] | None = None,
+    run: FilePath | None = None,
     n_pairs: int | None = None,
     trait: str | Trait | None = None,
     template: str | None = None,
@@ -247,7 +247,7 @@ def check_judge(
     return result
 
 
-def _earlier(since: JudgeCard | str | os.PathLike[str] | None, labels: Labels | None, key: Any) -> JudgeCard | None:
+def _earlier(since: JudgeCard | FilePath | None, labels: Labels | None, key: Any) -> JudgeCard | None:
     """The card to compare with; None without one. What belongs to labels is refused without them."""
     if labels is None and key is not None:
         raise InputError("`key=` belongs to `labels=`")
@@ -415,7 +415,7 @@ def _named(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pairs_of_texts(
-    samples: pl.DataFrame, labels: Labels | None, key: str | os.PathLike[str] | None, n_pairs: int | None, seed: int
+    samples: pl.DataFrame, labels: Labels | None, key: FilePath | None, n_pairs: int | None, seed: int
 ) -> CheckPairs:
     """Pairs of texts: some of all, or those that people have labelled."""
     if labels is None:
@@ -462,8 +462,8 @@ def case_rows(data: Any) -> list[dict[str, Any]] | None:
 
 def _pairs_of_cases(
     rows: Sequence[Mapping[str, Any]],
-    labels: str | os.PathLike[str] | None,
-    key: str | os.PathLike[str] | None,
+    labels: FilePath | None,
+    key: FilePath | None,
     criterion: str | None,
     n_pairs: int | None,
     seed: int,
@@ -501,8 +501,8 @@ def _responses(case: Mapping[str, Any]) -> tuple[str, str]:
 
 def _case_votes(
     cases: Mapping[str, Mapping[str, Any]],
-    labels: str | os.PathLike[str],
-    key: str | os.PathLike[str] | None,
+    labels: FilePath,
+    key: FilePath | None,
     criterion: str,
     encoding: str | None,
 ) -> tuple[pl.DataFrame, int]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pairscale.checks.card import JudgeCard, read_judge_card
 from pairscale.core.errors import InputError
 from pairscale.core.notices import plural
+from pairscale.core.options import FilePath
 from pairscale.evaluate.inference.score import score_interval
 
 __all__ = ["JudgeChange", "card_with_answers", "compared", "require_same_labels"]
@@ -58,7 +58,7 @@ class JudgeChange:
         )
 
 
-def card_with_answers(since: JudgeCard | str | os.PathLike[str]) -> JudgeCard:
+def card_with_answers(since: JudgeCard | FilePath) -> JudgeCard:
     """The card to compare with.
 
     Raises:

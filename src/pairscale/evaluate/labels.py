@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.files import TABLE_SUFFIXES, read_rows
 from pairscale.core.notices import plural
-from pairscale.core.options import checked
+from pairscale.core.options import FilePath, checked
 from pairscale.core.provenance import fingerprint
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import Winner
@@ -95,9 +94,7 @@ class Labels(ReprMixin, table="table"):
 
 
 @checked
-def read_labels(
-    path: str | os.PathLike[str], *, key_file: str | os.PathLike[str] | None = None, encoding: str | None = None
-) -> Labels:
+def read_labels(path: FilePath, *, key_file: FilePath | None = None, encoding: str | None = None) -> Labels:
     """Labels from a file or a run file, with what is wrong in it.
 
     A label of a case that is not in the key, a choice that is none of 1, 2 and tie, and a case that one labeller
@@ -151,7 +148,7 @@ def read_labels(
     return Labels(pl.DataFrame(usable, schema=LABELS), pl.DataFrame(problems, schema=PROBLEMS), missing)
 
 
-def _label_rows(path: str | os.PathLike[str], encoding: str | None) -> list[dict[str, Any]]:
+def _label_rows(path: FilePath, encoding: str | None) -> list[dict[str, Any]]:
     """The labels of a table, or of a run file."""
     if "://" in str(path) or Path(path).suffix.lower() not in TABLE_SUFFIXES:
         with open_run(path) as store:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import read_rows, replacing
 from pairscale.core.notices import plural
-from pairscale.core.options import checked, require_path, require_seed, require_suffix
+from pairscale.core.options import FilePath, checked, require_path, require_seed, require_suffix
 from pairscale.core.tables import listed
 from pairscale.evaluate.inference.failures import failed_sides
 from pairscale.evaluate.judge import criteria_of
@@ -55,11 +54,11 @@ class ExportedCases(ReprMixin):
 @blocking()
 @checked
 async def export_pairwise_cases(
-    source_a: TraceSource | str | os.PathLike[str],
-    source_b: TraceSource | str | os.PathLike[str],
+    source_a: TraceSource | FilePath,
+    source_b: TraceSource | FilePath,
     *,
     criteria: str | Iterable[str],
-    out: str | os.PathLike[str],
+    out: FilePath,
     suite: SuiteLike | None = None,
     seed: int | None = None,
 ) -> ExportedCases:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,7 +13,7 @@ import polars as pl
 
 from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError
-from pairscale.core.options import ProgressMode, checked, require_int
+from pairscale.core.options import FilePath, ProgressMode, checked, require_int
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseComparator
@@ -203,7 +202,7 @@ async def run_variants(
     concurrency: int = CONCURRENCY,
     timeout: float | None = TIMEOUT,
     variant_timeout: float | None = None,
-    run: str | os.PathLike[str] | None = None,
+    run: FilePath | None = None,
     failures: Failures = "loss",
     max_cost: float | None = None,
     seed: int = 1,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from pairscale.core.encodings import read_bytes
 from pairscale.core.errors import FileFormatError, InputError, UnknownNameError
 from pairscale.core.files import replacing
 from pairscale.core.notices import plural, without_notices
-from pairscale.core.options import checked
+from pairscale.core.options import FilePath, checked
 from pairscale.core.provenance import Provenance, utc_now
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import Winner
@@ -597,7 +596,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         }
 
     @checked
-    def save(self, path: str | os.PathLike[str] | None = None) -> Path:
+    def save(self, path: FilePath | None = None) -> Path:
         """Write it to a ``.json`` file, or as ``RUN_ID.json`` into a folder; by default that of ``store_dir``.
 
         Raises:
@@ -616,7 +615,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
 
     @classmethod
     @checked
-    def load(cls, path: str | os.PathLike[str]) -> PairwiseRunResult:
+    def load(cls, path: FilePath) -> PairwiseRunResult:
         """A run that was saved.
 
         Raises:

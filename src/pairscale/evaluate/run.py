@@ -19,7 +19,7 @@ from uuid import uuid4
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError, JudgeError, StoreError
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, require_choice, require_int, require_seed
+from pairscale.core.options import FilePath, ProgressMode, require_choice, require_int, require_seed
 from pairscale.core.provenance import Provenance, fingerprint, utc_now
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome, as_outcome, item_name
@@ -250,7 +250,7 @@ class PairwiseRun:
         comparators: Iterable[PairwiseComparator],
         options: RunOptions,
         *,
-        run: str | os.PathLike[str] | None = None,
+        run: FilePath | None = None,
         failures: Failures = "loss",
         stop_when: StopWhen | None = None,
         seed: int | None = 1,

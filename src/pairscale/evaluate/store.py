@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,7 +20,7 @@ from sqlalchemy import select
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import UnknownNameError
 from pairscale.core.notices import notice
-from pairscale.core.options import checked
+from pairscale.core.options import FilePath, checked
 from pairscale.core.provenance import text_hash, utc_now
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseOutcome
@@ -286,7 +285,7 @@ class RunTraceSource(InMemoryTraceSource):
     """
 
     @checked
-    def __init__(self, run: str | os.PathLike[str], variant: str) -> None:
+    def __init__(self, run: FilePath, variant: str) -> None:
         names: dict[str, str] = {}
         answers: dict[tuple[int, str], Trace] = {}
         with open_run(run) as store:
@@ -302,7 +301,7 @@ class RunTraceSource(InMemoryTraceSource):
 
 
 @checked
-def read_suite(run: str | os.PathLike[str]) -> Suite | None:
+def read_suite(run: FilePath) -> Suite | None:
     """The tasks that a run file has answers to; None when there are none.
 
     Example:

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice, plural
-from pairscale.core.options import checked
+from pairscale.core.options import FilePath, checked
 from pairscale.core.provenance import fingerprint, text_hash
 from pairscale.core.tables import listed
 from pairscale.judges.base import require_figure
@@ -128,7 +128,7 @@ class Suite(ReprMixin):
     @checked
     def from_file(
         cls,
-        path: str | os.PathLike[str],
+        path: FilePath,
         *,
         name: str | None = None,
         id_col: str | None = None,
@@ -159,7 +159,7 @@ class Suite(ReprMixin):
     from_csv = from_file
 
 
-SuiteLike: TypeAlias = "Suite | str | os.PathLike[str] | Iterable[Task | Mapping[str, Any] | str]"
+SuiteLike: TypeAlias = "Suite | FilePath | Iterable[Task | Mapping[str, Any] | str]"
 """A suite, a file of tasks, a list of tasks, or a suite of AG2."""
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pairscale.core.errors import InputError, JudgeError
-from pairscale.core.options import checked, optional, require_int, require_number
+from pairscale.core.options import FilePath, checked, optional, require_int, require_number
 from pairscale.core.provenance import fingerprint
 from pairscale.core.timelimit import TimeLimitError, within
 from pairscale.evaluate.comparators import together
@@ -59,7 +59,7 @@ class Variant(Protocol):
         ...
 
 
-VariantLike: TypeAlias = "str | os.PathLike[str] | Variant | TraceSource | Callable[..., Any] | Any"
+VariantLike: TypeAlias = "FilePath | Variant | TraceSource | Callable[..., Any] | Any"
 """A callable, ``provider:model``, ``module:function``, a file of recorded outputs, a source of traces, an agent with
 ``ask``, or a :class:`Variant`."""
 

@@ -12,7 +12,7 @@ import polars as pl
 from pairscale.core.errors import InputError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice, plural
-from pairscale.core.options import require_mapping, require_number
+from pairscale.core.options import FilePath, require_mapping, require_number
 from pairscale.core.tables import Table, listed, require_columns, require_ids, to_frame
 from pairscale.grading.marks import KnownMarks
 from pairscale.store.reading import is_run
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 _CLOSE_TO_ONE = 0.005  # shares are often rounded
 
 
-def read_known(
-    run: Any, known: Table | str | os.PathLike[str], ids: Sequence[str], estimates: Any, notices: list[str]
-) -> KnownMarks:
+def read_known(run: Any, known: Table | FilePath, ids: Sequence[str], estimates: Any, notices: list[str]) -> KnownMarks:
     """The known texts: a table with their marks, or last year's run file.
 
     Args:
@@ -101,7 +99,7 @@ def _numbers(table: pl.DataFrame, name: str, ids: pl.Series) -> Any:
     return values.to_numpy()
 
 
-def _of_last_run(run: Any, last: str | os.PathLike[str], place: Mapping[str, int]) -> KnownMarks:
+def _of_last_run(run: Any, last: FilePath, place: Mapping[str, int]) -> KnownMarks:
     """Last year's texts with their scores as marks, and the covariance of these."""
     with open_run(last) as store:
         then = _conditions(store)
@@ -146,7 +144,7 @@ def _store_of(run: Any) -> AbstractContextManager[RunFile]:
     )
 
 
-def read_levels(levels: Table | str | os.PathLike[str]) -> tuple[list[str], list[float]]:
+def read_levels(levels: Table | FilePath) -> tuple[list[str], list[float]]:
     """The names of the levels, best first, and the marks at which each but the last begins.
 
     Raises:

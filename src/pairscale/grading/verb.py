@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from scipy.stats import rankdata
 from pairscale.core.display import ReportMixin, ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice, plural
-from pairscale.core.options import checked
+from pairscale.core.options import FilePath, checked
 from pairscale.core.samples import with_kept
 from pairscale.core.tables import listed
 from pairscale.grading.levels import Levels, Placed, cut_at_marks, cut_at_quotas, cut_at_texts, placed
@@ -101,9 +100,9 @@ class Grades(ReportMixin, ReprMixin, table="items"):
 
 @checked
 def grade(
-    run: Table | str | os.PathLike[str],
-    known: Table | str | os.PathLike[str] | None = None,
-    levels: Table | str | os.PathLike[str] | None = None,
+    run: Table | FilePath,
+    known: Table | FilePath | None = None,
+    levels: Table | FilePath | None = None,
     quota: Mapping[str, float] | None = None,
     boundary: Mapping[str, str] | None = None,
     *,

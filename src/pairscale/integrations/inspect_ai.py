@@ -15,6 +15,7 @@ import polars as pl
 
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError, PairscaleError
+from pairscale.core.options import FilePath
 from pairscale.core.tables import Values
 from pairscale.evaluate.comparators import PairwiseOutcome
 from pairscale.evaluate.formats.reading import Answer, of_variant, read_answers
@@ -25,7 +26,7 @@ from pairscale.evaluate.run import NO_ANSWER
 from pairscale.evaluate.tasks import Task, Trace, as_trace, id_key, id_of, input_key
 from pairscale.judges.base import AnyJudge
 
-_Baseline: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Any"
+_Baseline: TypeAlias = "FilePath | Mapping[str, Any] | Any"
 _KEY = "pairwise"
 _MOST_EPOCHS = 64
 

@@ -25,7 +25,6 @@ from pairscale.judges.base import judged_by, no_grading
 from pairscale.providers.catalog import price_note
 from pairscale.reporting.picture import calibration_picture, number, percent
 from pairscale.reporting.svg import asset, picture_css, svg
-from pairscale.store.audit import closing_of
 from pairscale.store.labels import label_results
 
 if TYPE_CHECKING:
@@ -320,7 +319,7 @@ def moment(at: object) -> str:
 
 def origin_of(store: RunFile, *, pseudonyms: bool) -> dict[str, str]:
     """Who made a run file and when; and the last command with every setting that held, which may name files."""
-    digest = closing_of(store) or "none yet: the run file is being written, or its process was killed"
+    digest = store.closing() or "none yet: the run file is being written, or its process was killed"
     origin = {"run file made by": f"{store.get_meta('created_by')}, {moment(store.get_meta('created_at'))}"}
     origin["digest"] = digest
     for row in store.read_log("commands", last=1):

@@ -157,13 +157,13 @@ def written_report(
     run, files = named_runs(run)
     path = str(run) if isinstance(run, str | os.PathLike) and not is_pattern(run) else None
     how = {"texts": not without_texts, "pseudonyms": pseudonyms}
-    if path is not None and files is None and is_judge_card(path):
-        require_none({"kind": kind, "condition": condition}, "a judge card is one thing")
-        found = report_of_result(read_judge_card(path))
-    elif path is not None and files is None and is_run(path):
+    if path is not None and files is None and is_run(path):
         require_none(reading, "a run file knows its columns and its texts")
         with open_run(path) as store, store.snapshot():
             found = report_of_run(store, kind, _chosen(store, kind, condition), **how)
+    elif path is not None and files is None and is_judge_card(path):
+        require_none({"kind": kind, "condition": condition}, "a judge card is one thing")
+        found = report_of_result(read_judge_card(path))
     else:
         found = _of_results(files or run, kind, condition, reading, **how)
     found = _as_printed(found, out, **printed)
@@ -473,7 +473,6 @@ def status(run: FilePath | Sequence[FilePath]) -> RunStatus:
     """
     from pairscale.adaptive.messages import adaptive_status
     from pairscale.collect.batch.registry import entries
-    from pairscale.store.audit import closing_of
     from pairscale.store.labels import label_counts
 
     path, files = named_runs(run)
@@ -485,7 +484,7 @@ def status(run: FilePath | Sequence[FilePath]) -> RunStatus:
             run=without_login(str(path)),
             counts=store.counts(),
             made={key: store.get_meta(key) for key in ("created_by", "created_at", "writer")},
-            digest=closing_of(store),
+            digest=store.closing(),
             adaptive=adaptive_status(store),
             conditions=store.conditions(),
             spending=store.spending(),

@@ -111,12 +111,6 @@ def check_evidence(run_file: RunFile, *tables: str) -> Evidence:
     return evidence
 
 
-def closing_of(run_file: RunFile) -> str | None:
-    """The digest that a run file was closed with; None when something was written since, or its process was killed."""
-    with run_file.transaction() as connection:
-        return digest_of_closing(connection)
-
-
 class _Ledger:
     """The chain of a run file, read from the first entry to the last."""
 

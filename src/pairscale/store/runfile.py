@@ -33,7 +33,7 @@ from pairscale.core.provenance import utc_now
 from pairscale.core.tables import Row, Values, listed
 from pairscale.store import database, queries
 from pairscale.store.audit import damage_behind
-from pairscale.store.chain import command_row_for, heads_of
+from pairscale.store.chain import command_row_for, digest_of_closing, heads_of
 from pairscale.store.database import DatabaseLock, WriterLock, copy_rows, get_fact, set_fact
 from pairscale.store.labels import LABELS, labels_query
 from pairscale.store.schema import (
@@ -324,6 +324,11 @@ class RunFile:
             change.insert(pairs, new())
         self.writer.renumber()
         return numbers
+
+    def closing(self) -> str | None:
+        """The digest it was closed with; None when something was written since, or its process was killed."""
+        with self.transaction() as connection:
+            return digest_of_closing(connection)
 
     def repeats(self) -> dict[int, int]:
         """The pairs whose two texts stand in the same order in an earlier pair, too: 2 for the second, and so on."""

@@ -15,7 +15,7 @@ from pairscale.core.columns import judge_column
 from pairscale.core.display import ReportMixin, ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice, plural
-from pairscale.core.options import checked, require_int
+from pairscale.core.options import FilePath, checked, require_int
 from pairscale.core.results import ORDER_KNOWN
 from pairscale.core.tables import listed
 from pairscale.models.data import outcome_figures
@@ -115,13 +115,13 @@ class Trust(ReportMixin, ReprMixin, table="items"):
 
 @checked
 def trust(
-    run: Table | str | os.PathLike[str],
-    labels: Table | str | os.PathLike[str] | None = None,
+    run: Table | FilePath,
+    labels: Table | FilePath | None = None,
     *,
     next: int = 20,  # noqa: A002 (the name of the option)
     condition: str | None = None,
     criterion: str | None = None,
-    key: str | os.PathLike[str] | None = None,
+    key: FilePath | None = None,
     a_col: str | None = None,
     b_col: str | None = None,
     winner_col: str | None = None,

@@ -16,7 +16,7 @@ from pairscale.core.columns import picked
 from pairscale.core.errors import FileFormatError, InputError, PairscaleError, UnsureColumnError
 from pairscale.core.files import TABLE_SUFFIXES, read_json, read_rows, replacing
 from pairscale.core.notices import notice, plural, without_notices
-from pairscale.core.options import checked
+from pairscale.core.options import FilePath, checked
 from pairscale.core.provenance import text_hash
 from pairscale.core.tables import Table, first_line, listed, to_frame
 from pairscale.evaluate.formats.tools import (
@@ -88,7 +88,7 @@ def source_of(answers: Iterable[Answer]) -> InMemoryTraceSource:
 
 @checked
 def read_outputs(
-    path: str | os.PathLike[str] | Table,
+    path: FilePath | Table,
     *,
     id_col: str | None = None,
     input_col: str | None = None,
@@ -172,7 +172,7 @@ class DirectoryTraceSource(InMemoryTraceSource):
     """
 
     @checked
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: FilePath) -> None:
         paths = Path(folder).iterdir() if Path(folder).is_dir() else ()
         files = sorted(file for file in paths if file.suffix.lower() in ANSWER_SUFFIXES)
         if not files:
@@ -183,7 +183,7 @@ class DirectoryTraceSource(InMemoryTraceSource):
 
 
 @checked
-def save_trace(trace: Trace, folder: str | os.PathLike[str], *, task_id: str, trace_id: str | None = None) -> Path:
+def save_trace(trace: Trace, folder: FilePath, *, task_id: str, trace_id: str | None = None) -> Path:
     """Write a trace to a file of its own in a folder (made when it is missing), for :class:`DirectoryTraceSource`.
 
     Args:
@@ -210,7 +210,7 @@ def save_trace(trace: Trace, folder: str | os.PathLike[str], *, task_id: str, tr
 
 
 def read_answers(
-    path: str | os.PathLike[str] | Table, named: Mapping[str, str] | None = None, encoding: str | None = None
+    path: FilePath | Table, named: Mapping[str, str] | None = None, encoding: str | None = None
 ) -> list[Answer]:
     """The answers of a file of any format, or of a table; a notice names the format of another tool.
 
@@ -308,7 +308,7 @@ def _only_column(row: Row, kinds: Sequence[Sequence[str]], ours: str, where: str
 
 
 def read_both_outputs(
-    path: str | os.PathLike[str] | Table,
+    path: FilePath | Table,
     a_col: str,
     b_col: str,
     named: Mapping[str, str],
@@ -342,7 +342,7 @@ def read_both_outputs(
 
 
 def read_tasks(
-    path: str | os.PathLike[str] | Table, named: Mapping[str, str] | None = None, encoding: str | None = None
+    path: FilePath | Table, named: Mapping[str, str] | None = None, encoding: str | None = None
 ) -> list[dict[str, Any]]:
     """The tasks of a file, as rows for a suite: a table, questions of MT-bench, or chat messages.
 
@@ -378,7 +378,7 @@ def _mt_task(row: Row) -> dict[str, Any]:
     }
 
 
-def _rows(path: str | os.PathLike[str] | Table, wanted: Iterable[str], encoding: str | None) -> Sequence[Row]:
+def _rows(path: FilePath | Table, wanted: Iterable[str], encoding: str | None) -> Sequence[Row]:
     """The rows of a file or of a table in memory.
 
     Raises:
