@@ -42,6 +42,7 @@ _LEAD = (
 _LEAD_R = (
     "Each of these names is imported from the module of its section, and is also reached as `ps.NAME`. Arguments and\n"
     "defaults are those of the R package's manual and of AG2; `help(ps.NAME)` explains them.\n"
+    "A `FilePath` is a file or folder, as a text or a path; of a run, also the address of a database.\n"
     "[Coming from R](from-r.md) maps every entry of the manual."
 )
 

@@ -86,7 +86,7 @@ def test_the_claimed_reliability_does_not_depend_on_the_unit_of_the_scale() -> N
     figures = []
     for theta in (draws, 3 * draws, stretched):
         posterior = Posterior(tuple("abcdefgh"), theta, None, None, 1)
-        figures.append(round_figures(posterior, [1] * 8, [1] * 8, [0] * 8))
+        figures.append(round_figures(posterior, np.ones(8), np.ones(8), np.zeros(8)))
     plain, tripled, uncertain = (row["reliability_r2"] for row in figures)
     assert plain == pytest.approx(tripled, abs=1e-12)
     assert uncertain == pytest.approx(plain, abs=0.02)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pairscale.checks import effect
-from pairscale.models import reliability
+from pairscale.models.bayes.convergence import by_rank
 
 COUNTS = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
@@ -29,7 +29,8 @@ def test_intervals_of_a_share(counts, level):
 
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=40))
 def test_equal_values_share_a_rank(values):
-    assert reliability._ranks(np.array(values)).tolist() == stats.rankdata(values).tolist()
+    twice = by_rank(np.array([values], float), np.arange(2.0, 2 * len(values) + 1))[0]
+    assert twice.tolist() == (2 * stats.rankdata(values)).tolist()
 
 
 @pytest.mark.slow

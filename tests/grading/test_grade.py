@@ -198,7 +198,7 @@ def test_known_texts_join_a_finished_run(tmp_path):
     assert 5 <= asked < before.state.engine.committed
     marks = TEXTS.select("ID", "mark").filter(pl.col("ID").is_in(known["ID"].implode()))
     assert ps.grade(tmp_path / "run.db", marks).known.height == 5
-    with pytest.raises(ps.PairscaleError, match="the same ID"):
+    with pytest.raises(ps.PairscaleError, match="data and add: ids must be unique; more than once"):
         ps.rank(first, add=first.head(2), **line)
 
 
