@@ -159,7 +159,7 @@ def test_late_items_join_a_run(tmp_path: Path, concurrency: int, caplog: pytest.
     late = pl.concat([samples(3, prefix="late"), samples(8)])  # in any order
     with caplog.at_level(logging.WARNING, "pairscale"):
         result = rank(late, n_steps=40, **given)
-    assert "3 new items join the run" in caplog.text
+    assert "new in the run: 3 texts" in caplog.text
     assert result.state.ids == [*before.state.ids, "late00", "late01", "late02"]  # numbered behind
     log = result.logs["step_log"]
     assert log.head(30).equals(before.logs["step_log"])

@@ -106,7 +106,7 @@ def test_adaptive_ranking_limits_late_texts_and_withdrawals(cli):
     assert further.code == 0
     Path("essays/late.txt").write_text("A late text, which is short and plain.", "utf-8")
     joined = cli(*RANK, "--run", "essays.db", "--reliability", "0.99", "--max-comparisons", "140")
-    assert "1 new items join the run: 'late'" in joined.err
+    assert "new in the run: 1 text, 'late'" in joined.err
     gone = cli(*RANK, "--run", "essays.db", "--reliability", "0.99", "--max-comparisons", "141", "--without", "late")
     assert gone.code == 0
     assert "withdrawn: late" in gone.out

@@ -40,7 +40,7 @@ from pairscale.adaptive.selectors import (
 )
 from pairscale.core.display import PlotMixin
 from pairscale.core.errors import InputError, StoreDamagedError, StoreError, StoreMismatchError
-from pairscale.core.notices import notice
+from pairscale.core.notices import notice, plural
 from pairscale.core.options import FilePath, require_run
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed, require_ids, to_frame
@@ -590,7 +590,7 @@ def join_items(state: AdaptiveState, late: pl.DataFrame) -> None:
     state.unlogged.append(event)
     state.ended = None
     state.items = pl.concat([state.items, late], how="diagonal_relaxed")
-    notice(f"{len(ids):,} new items join the run: {listed(ids)}")
+    notice(f"new in the run: {plural(len(ids), 'text')}, {listed(ids)}")
 
 
 def withdraw_items(state: AdaptiveState, ids: Sequence[str]) -> None:

@@ -109,7 +109,7 @@ class Calibration(ReprMixin, table="bins"):
             return f"too few to tell whether the probabilities are right: {about}, held against {whose}"
         share = self.agreeing(0.9)
         if share is None or self.slope_lower is None or self.slope_upper is None:
-            return f"held against {whose}, {self.why}, so that no slope can be estimated ({about})"
+            return f"no slope can be estimated from {about}, held against {whose}: {self.why}"
         if self.slope_lower <= 0:
             mood = "its probabilities are not shown to say anything"
         elif self.slope_upper < 1:

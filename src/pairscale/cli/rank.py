@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from pairscale.adaptive.session import AdaptiveState
 
 ENDINGS = {
-    "btl_converged": "a higher --reliability continues the run (with --goal top:K, a lower --set top_wrong_max or a "
-    "higher --set eap_reliability_min)",
+    "btl_converged": "a higher --reliability continues the run",
     "candidate_starvation": "--set dup_max_obs=3 --set dup_p_margin=0.5 continues with more answers to a pair",
     "pairs_exhausted": "new texts continue the run",
     "max_comparisons": "paused at --max-comparisons; run the same command with a higher one to continue",
@@ -33,6 +32,8 @@ ENDINGS = {
 }
 """How to continue a run, by the reason why it stopped."""
 PAUSED = "paused; run the same command again to continue"
+TOP_KNOWN = "a lower --set top_wrong_max or a higher --set eap_reliability_min continues the run"
+"""How to continue a run for the top K that has stopped."""
 
 
 @from_verb(
@@ -200,6 +201,8 @@ def _show(state: AdaptiveState, run: str | None) -> None:
         echo(f"withdrawn: {', '.join(state.withdrawn)}")
     reason = state.stop_reason or ""
     ending = ENDINGS.get(reason, PAUSED)
+    if reason == "btl_converged" and state.engine.config.top is not None:
+        ending = TOP_KNOWN
     if reason in STOPS:
         ending = f"stopped: {why_stopped(state)}; {ending}"
     echo(ending)
