@@ -82,7 +82,7 @@ def test_a_choice_is_forced_and_nothing_is_taken_back(tmp_path):
             assert "choose 1 or 2" in reply.text
             assert "please choose or write a reason" in ann.send("skip").text
             steps = 0
-            while steps < 8:
+            while steps < 8 and run.is_alive():
                 if ann.has_question:
                     ann.send("skip", reason="I cannot tell which is better")
                     steps += 1
@@ -102,7 +102,7 @@ def test_a_run_that_counts_ties_offers_them(tmp_path, more):
         run.start()
         with Visitor(site.links["ann"]) as ann:
             answered = 0
-            while answered < 8:
+            while answered < 8 and run.is_alive():
                 ann.open()
                 if ann.has_question:
                     assert 'value="tie"' in ann.page

@@ -239,14 +239,13 @@ class RefitRequest:
 
     def rows(self) -> pl.DataFrame:
         """The comparisons by id: ``ID1 ID2 better_id``, where a tie has none, and ``probability``, if it counts."""
-        names = np.array([*self.ids, None], dtype=np.object_)
+        names = pl.Series(self.ids, dtype=pl.String)
         first, second, y = self.history.T.astype(np.int64)
-        winner = np.where(y == 1, first, second)
-        winner[y == TIE] = -1  # None
-        columns: dict[str, Any] = {"ID1": names[first], "ID2": names[second], "better_id": names[winner]}
+        numbers = {"ID1": first, "ID2": second, "better_id": np.where(y == 1, first, second)}
+        rows = pl.DataFrame({name: names.gather(items) for name, items in numbers.items()})
+        rows = rows.with_columns(better_id=pl.when(pl.Series(y != TIE)).then("better_id"))
         if self.judged_by is not None and any(self.judged_by):
-            columns["judge_id"] = self.judged_by
-        rows = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String()))
+            rows = rows.with_columns(judge_id=pl.Series(self.judged_by, dtype=pl.String))
         if self.probability is not None:
             rows = rows.with_columns(probability=pl.Series(self.probability, dtype=pl.Float64))
         return rows
