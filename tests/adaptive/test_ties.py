@@ -43,6 +43,17 @@ def test_a_tie_is_an_answer(selector: str, tmp_path: Any) -> None:
     audited(run)
 
 
+def test_the_first_answers_may_be_ties() -> None:
+    turn = itertools.count()
+
+    def undecided_at_first(A: Any, B: Any) -> dict[str, Any]:
+        return {"is_valid": True, "Y": 0.5} if next(turn) < 5 else better(A, B)
+
+    result = rank(8, undecided_at_first, n_steps=30, **HALF)
+    assert result.logs["step_log"]["Y"].head(5).to_list() == [0.5] * 5
+    assert result.summary["n_refits"].item() > 0
+
+
 def test_a_flip_between_orders_is_a_tie(tmp_path: Any) -> None:
     def first(A: Any, B: Any) -> dict[str, Any]:
         return better(A, B) if abs(A["theta_true"] - B["theta_true"]) > 1.5 else {"is_valid": True, "Y": 1}
