@@ -70,6 +70,7 @@ class RepeatCounts:
     n_agreeing: int = 0
     points_of_first: float = 0.0
     once: list[Pair] = field(default_factory=list)
+    _place: dict[Pair, int] = field(default_factory=dict)  # where a pair is in ``once``
     _last: dict[Pair, float] = field(default_factory=dict)  # Y, by first and second
 
     @property
@@ -104,10 +105,14 @@ class RepeatCounts:
         self._last[a, b] = y
         pair = pair_of(a, b)
         if times == 0:
+            self._place[pair] = len(self.once)
             self.once.append(pair)
-        elif times == 1:  # the last one takes its place
-            self.once[self.once.index(pair)] = self.once[-1]
-            self.once.pop()
+        elif times == 1:  # the last one takes its place, so that a step costs the same however long the run is
+            place = self._place.pop(pair)
+            last = self.once.pop()
+            if last != pair:
+                self.once[place] = last
+                self._place[last] = place
 
     def columns(self, committed: int) -> Columns:
         """The columns of the round log."""
