@@ -297,23 +297,22 @@ def run_pipeline(
 
     manager = BatchManager(where)
 
-    async def main() -> tuple[list[str], JsonObject]:
+    async def main() -> tuple[list[str], list[RegistryEntry], JsonObject]:
         async with manager:
-            plan, _ = await manager.submit(pairs, judge, include_raw=include_raw, **submission)
-            entries = [entry for entry in manager.entries() if entry.condition_id == plan.condition_id]
-            keys = [entry.key for entry in entries]
+            plan, made = await manager.submit(pairs, judge, include_raw=include_raw, **submission)
+            keys = [entry.key for entry in manager.entries() if entry.condition_id == plan.condition_id]
             if poll:
                 told = tell if verbose else None
                 await manager.wait(
                     keys, told=told, interval=interval_seconds, timeout=timeout_seconds, rounds=max_attempts
                 )
+            entries = manager.entries([entry.key for entry in made] or keys)
             batch: JsonObject = {}
             if entries:
                 batch = (await batch_format(backend).get(BatchHTTP(judge.client), str(entries[0].batch_id))).raw
-            return keys, batch
+            return keys, entries, batch
 
-    keys, batch = run_sync(main, run=where if run is not None else f"{where} (pass this file as `run=`)")
-    entries = manager.entries(keys)
+    keys, entries, batch = run_sync(main, run=where if run is not None else f"{where} (pass this file as `run=`)")
     file = source = output = results = None
     if entries:
         source, output = _files(backend, entries[0], where, batch_input_path, batch_output_path)
