@@ -94,17 +94,19 @@ import altair as alt
 import polars as pl
 
 import pairscale as ps
+from pairscale.r import adaptive_rank, fit_bt_model, openai_compare_pair_live, submit_ollama_pairs_live
+from pairscale.results import BTFit, SubmitResult
 
-fit = ps.fit_bt_model(ps.example_writing_results)
-assert_type(fit, ps.BTFit)
+fit = fit_bt_model(ps.example_writing_results)
+assert_type(fit, BTFit)
 assert_type(fit.theta, pl.DataFrame)
 assert_type(fit.plot(), alt.TopLevelMixin)
 assert_type(fit.report("report.html"), Path)
-assert_type(ps.adaptive_rank(ps.example_writing_samples, judge="lexical").plot(kind="ranks"), alt.TopLevelMixin)
-assert_type(ps.openai_compare_pair_live("a", "A.", "b", "B.", "gpt-4.1", endpoint="responses"), pl.DataFrame)
-assert_type(ps.submit_ollama_pairs_live([], "llama3.2"), ps.SubmitResult)
-ps.SubmitResult.plot  # it has none
-ps.openai_compare_pair_live("a", "A.", "b", "B.")  # no model
+assert_type(adaptive_rank(ps.example_writing_samples, judge="lexical").plot(kind="ranks"), alt.TopLevelMixin)
+assert_type(openai_compare_pair_live("a", "A.", "b", "B.", "gpt-4.1", endpoint="responses"), pl.DataFrame)
+assert_type(submit_ollama_pairs_live([], "llama3.2"), SubmitResult)
+SubmitResult.plot  # it has none
+openai_compare_pair_live("a", "A.", "b", "B.")  # no model
 """
 
 
