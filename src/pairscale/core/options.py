@@ -302,7 +302,6 @@ _CHECKS: Final[Mapping[frozenset[str], Callable[[Any, str], object]]] = {
     frozenset({"str"}): _require_any_text,
     frozenset({"str", "Sequence[str]"}): _require_texts,
     frozenset({"FilePath"}): _require_file,
-    frozenset({"str", "os.PathLike[str]"}): _require_file,
 }
 
 
