@@ -213,3 +213,15 @@ def test_a_judge_that_always_fails(message_snapshot) -> None:
     with pytest.raises(ps.errors.JudgeError) as refused:
         ps.best({"a": "one", "b": "two", "c": "three"}, broken, **QUIET)
     message_snapshot(refused)
+
+
+def test_candidates_without_a_name_are_numbered_in_their_set(caplog):
+    rows = [{"task_id": f"t{n % 2}", "output": "word " * (10 + n)} for n in range(6)]
+    best = ps.best(rows, lambda A, B: len(A["text"]) > len(B["text"]), by="task_id", max_comparisons=20, progress=False)
+    assert best.winner.select("task_id", "ID").rows() == [("t0", "3"), ("t1", "3")]
+    assert "they are numbered in each 'task_id'" in caplog.text
+    alone = [{"task_id": f"t{n}", "output": "word " * (10 + n)} for n in range(3)]
+    with pytest.raises(ps.PairscaleError, match="every set has one candidate"):
+        ps.best(alone, by="task_id", progress=False)
+    with pytest.raises(ps.PairscaleError, match="are both 'task_id'"):
+        ps.best(rows, by="task_id", id_col="task_id", progress=False)

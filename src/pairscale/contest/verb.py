@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -13,10 +14,10 @@ import polars as pl
 
 from pairscale.contest.engine import Contest
 from pairscale.contest.source import CandidateSet, ContestSource
-from pairscale.core.columns import choose_columns, named_column
+from pairscale.core.columns import ColumnChoice, choose_columns, named_column
 from pairscale.core.comparisons import key_expressions
 from pairscale.core.display import ReprMixin
-from pairscale.core.errors import InputError, JudgeError, StoreMismatchError, TableError
+from pairscale.core.errors import InputError, JudgeError, StoreMismatchError, TableError, UnsureColumnError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice, plural, without_notices
 from pairscale.core.options import (
@@ -338,12 +339,26 @@ def _read(
     else:
         frame = to_frame(candidates, "candidates")
     require_columns(frame, [by], "candidates")
-    choice = choose_columns(frame, id_col, text_col, "candidates")
+    frame, choice = _named(frame, by, id_col, text_col)
     frame = require_ids(frame, [by, choice.ids], "candidates")
     keyed = frame.with_columns(key_expressions(by, choice.ids)[0].alias(choice.ids))
     with without_notices():
         samples = read_samples(keyed, id_col=choice.ids, text_col=choice.texts)
     return samples, dict(zip(samples["ID"], frame[choice.ids], strict=True))
+
+
+def _named(frame: pl.DataFrame, by: str, id_col: str | None, text_col: str | None) -> tuple[pl.DataFrame, ColumnChoice]:
+    """The columns of IDs and texts; where nothing names the candidates of a set, they are numbered."""
+    if id_col == by:
+        raise InputError(f"`by=` and `id_col=` are both {by!r}, which does not name a candidate in its set", "id_col")
+    choice: ColumnChoice | None = None
+    with contextlib.suppress(UnsureColumnError):
+        choice = choose_columns(frame, id_col, text_col, "candidates")
+    if id_col is None and (choice is None or choice.ids == by):
+        frame = frame.with_columns(ID=(pl.int_range(pl.len()) + 1).over(by).cast(pl.String))
+        choice = choose_columns(frame, "ID", text_col, "candidates")
+        notice(f"no column is certain to name the candidates, so they are numbered in each {by!r}; `id_col=` names one")
+    return frame, choice or choose_columns(frame, id_col, text_col, "candidates")
 
 
 def _groups(

@@ -132,8 +132,12 @@ def control_names(control: str | Sequence[str]) -> tuple[str, ...]:
     Example:
         >>> control_names(["length", "markdown"])
         ('length', 'headers', 'lists', 'bold')
+        >>> control_names("length,bold")
+        ('length', 'bold')
     """
     names = [control] if isinstance(control, str) else list(control)
+    if len(names) == 1 and isinstance(names[0], str):  # as the shell gives them
+        names = [name.strip() for name in names[0].split(",")]
     if not names or not all(isinstance(name, str) and name for name in names):
         raise InputError(f"control takes names of styles, such as 'length' and 'markdown', not {control!r:.80}")
     if "markdown" in names:
