@@ -97,7 +97,7 @@ def find_key(provider: Provider, given: str | None) -> Key | None:
     if variable is None:
         return None
     how = _in_a_shell(variable)
-    raise InputError(f"there is no key for {provider.name}; set {variable} ({how}), or give judge_args `api_key=KEY`")
+    raise InputError(f"there is no key for {provider.name}; set {variable} ({how})")
 
 
 def may_be_key(value: object) -> bool:
