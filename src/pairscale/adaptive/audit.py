@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
 _TOLERANCE = 1e-9
-_UNFIT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, PolarsError)
+_UNFIT = (
+    LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, RecursionError, PolarsError,
+)  # fmt: skip
 """What goes wrong in the replay of a log that does not fit together."""
 
 
