@@ -71,9 +71,12 @@ validate: $(STAMP) nutpie mock-servers integrations  ## the long statistical, lo
 	$(BIN)/python -m pytest -m validate -s
 	$(PYTEST) -n 2 -m 'not validate' --hypothesis-profile thorough
 
-validate-claims: $(STAMP)  ## what adaptive runs claim beside the truth, for judges of many kinds; runs again where it stopped
+validate-claims: $(STAMP)  ## what runs claim beside the truth, for judges and texts of many kinds; continues where it stopped
 	OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/python -m validation.claims
 	OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/python -m validation.screening
+	OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/python -m validation.stopping
+	OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/python -m validation.model_checks
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m validate -s tests/models/test_reliability.py
 
 validate-goals: $(STAMP)  ## what goals, criteria and columns known beforehand save; runs again where it stopped
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m validation.goals
