@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -351,14 +350,17 @@ def _named(frame: pl.DataFrame, by: str, id_col: str | None, text_col: str | Non
     """The columns of IDs and texts; where nothing names the candidates of a set, they are numbered."""
     if id_col == by:
         raise InputError(f"`by=` and `id_col=` are both {by!r}, which does not name a candidate in its set", "id_col")
-    choice: ColumnChoice | None = None
-    with contextlib.suppress(UnsureColumnError):
+    try:
         choice = choose_columns(frame, id_col, text_col, "candidates")
-    if id_col is None and (choice is None or choice.ids == by):
-        frame = frame.with_columns(ID=(pl.int_range(pl.len()) + 1).over(by).cast(pl.String))
-        choice = choose_columns(frame, "ID", text_col, "candidates")
-        notice(f"no column is certain to name the candidates, so they are numbered in each {by!r}; `id_col=` names one")
-    return frame, choice or choose_columns(frame, id_col, text_col, "candidates")
+        if choice.ids != by:
+            return frame, choice
+    except UnsureColumnError:
+        if id_col is not None:
+            raise
+    frame = frame.with_columns(ID=(pl.int_range(pl.len()) + 1).over(by).cast(pl.String))
+    choice = choose_columns(frame, "ID", text_col, "candidates")
+    notice(f"no column is certain to name the candidates, so they are numbered in each {by!r}; `id_col=` names one")
+    return frame, choice
 
 
 def _groups(
