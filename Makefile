@@ -75,6 +75,7 @@ validate-claims: $(STAMP)  ## what runs claim beside the truth, for judges and t
 	OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/python -m validation.claims
 	OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/python -m validation.screening
 	OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/python -m validation.stopping
+	OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/python -m validation.kinds_of_texts
 	OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/python -m validation.model_checks
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m validate -s tests/models/test_reliability.py
 

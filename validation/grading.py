@@ -47,13 +47,21 @@ def world(n: int, repeats_itself: bool, seed: int, run: int = 0) -> tuple[np.nda
     return theta, JudgeScale(tuple(ids), fit.posterior.theta)
 
 
-def set_rows(n: int, repeats_itself: bool, seed: int) -> list[tuple[tuple, list[float], np.ndarray]]:
+def set_rows(
+    n: int, repeats_itself: bool, seed: int, numbers: list[int], new_line: bool
+) -> list[tuple[tuple, list[float], np.ndarray]]:
     """One simulated set: per number of known texts and their error, what was claimed beside what is true."""
     theta, judge = world(n, repeats_itself, seed)
     _, second = world(n, repeats_itself, seed, run=1)
-    true = 55 + 10 * theta
+    intercept = 55.0
+    slope = 10.0
+    if new_line:
+        rng = np.random.default_rng((seed, n, 2))
+        intercept = rng.normal(55, 20)
+        slope = 10 * np.exp(rng.normal(0, 0.5))
+    true = intercept + slope * theta
     rows = []
-    for n_known in KNOWN:
+    for n_known in numbers:
         for sd in SDS:
             rng = np.random.default_rng((seed, n_known, int(sd)))
             texts = rng.choice(n, n_known, replace=False)
@@ -71,7 +79,7 @@ def set_rows(n: int, repeats_itself: bool, seed: int) -> list[tuple[tuple, list[
             other_run = placed(cut_at_marks(names, LEVELS, again.marks)).level
             moved = marks.copy()
             at = rng.integers(n_known)
-            moved[at] += 10 * SPREAD * SPREAD * rng.choice([-1, 1])
+            moved[at] += slope * SPREAD * SPREAD * rng.choice([-1, 1])
             found = abs(mark_scale(judge, KnownMarks(texts, moved, errors), seed).z[at]) > limit
             row = [covers, 1 - grades.misgrade[others].mean(), (grades.level == true_level)[others].mean()]
             row += [grades.consistency, (grades.level == other_run).mean(), (np.abs(scale.z) > limit).any(), found]
@@ -103,12 +111,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=200, help="simulated sets a cell")
     parser.add_argument("--texts", type=int, nargs="+", default=[60, 100], help="numbers of texts")
+    parser.add_argument("--jobs", type=int, default=-1, help="processes")
+    parser.add_argument("--known", type=int, nargs="+", default=list(KNOWN), help="numbers of known texts")
+    parser.add_argument("--new-lines", action="store_true", help="draw how marks follow scores anew in every set")
     given = parser.parse_args()
     all_cases = []
     for n in given.texts:
         for repeats_itself in (False, True):
             seeds = [FIRST_SEED + number for number in range(given.sets)]
-            sets = Parallel(n_jobs=-1)(delayed(set_rows)(n, repeats_itself, seed) for seed in seeds)
+            sets = Parallel(n_jobs=given.jobs)(
+                delayed(set_rows)(n, repeats_itself, seed, given.known, given.new_lines) for seed in seeds
+            )
             for cell in zip(*sets, strict=True):
                 figures = np.mean([row for _, row, _ in cell], axis=0)
                 shown = " ".join(f"{name} {value:.3f}" for name, value in zip(COLUMNS, figures, strict=True))

@@ -21,7 +21,7 @@ import numpy as np
 from pairscale.adaptive.config import resolve_preset
 from pairscale.adaptive.engine import Engine, Starved
 from pairscale.adaptive.refits import RefitOutcome, refit
-from validation.judges import make_world
+from validation.judges import World, make_world
 from validation.rows import DATA, KeptRows, signed
 
 FIRST_SEED = 40_000  # seeds below this one were used for tuning
@@ -55,9 +55,13 @@ def to_the_stop(
     n: int, sd: float, judge: str, seed: int, selector: str = "pollitt", fit: str = "exact", **settings: Any
 ) -> Stopped:
     """One run, as users run it."""
-    world = make_world(judge, n, sd, seed)
+    return driven(make_world(judge, n, sd, seed), seed, selector, fit, **settings)
+
+
+def driven(world: World, seed: int, selector: str = "pollitt", fit: str = "exact", **settings: Any) -> Stopped:
+    """One run of a world to its stop."""
     adaptive, btl = resolve_preset("pairscale", **settings)
-    ids = [f"t{number:03d}" for number in range(n)]
+    ids = [f"t{number:03d}" for number in range(len(world.truth))]
     engine = Engine(ids, seed=seed, selector=selector, adaptive_config=adaptive, btl_config=btl)
     warm = None
     while True:

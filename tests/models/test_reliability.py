@@ -20,9 +20,11 @@ from scipy import stats
 
 from pairscale.core.errors import InputError
 from pairscale.models.bayes.fit import BTLFit, fit_btl_laplace
+from pairscale.models.bayes.groups import two_groups
 from pairscale.models.bayes.results import gathered
 from pairscale.models.reliability import (
     eap_reliability,
+    expected_rank_correlation,
     reliability_of_draws,
     scale_separation_reliability,
 )
@@ -152,6 +154,36 @@ def test_texts_that_lost_everything_are_named_and_left_out() -> None:
     assert known.without_outliers is not None
     assert known.without_outliers < known.estimate - 0.02
     assert simulated("clean", 1)[1].reliability().outliers == ()
+
+
+def test_the_order_within_two_classes_is_not_claimed() -> None:
+    truth, fit = simulated("two classes", 1)
+    known = fit.reliability()
+    means = fit.posterior.theta.mean(axis=0)
+    assert known.p_two_groups > 0.95
+    assert known.estimate is not None
+    assert known.rank_correlation is not None
+    assert known.estimate == pytest.approx(np.corrcoef(means, truth)[0, 1] ** 2, abs=0.03)
+    assert known.rank_correlation < expected_rank_correlation(fit.posterior.theta, means) - 0.05
+    assert any("two groups" in text for text in gathered([fit], []).notices)
+    for seed in range(3):
+        assert simulated("clean", seed)[1].reliability().p_two_groups < 0.05
+
+
+def test_two_groups_are_cut_where_the_scores_part() -> None:
+    means = np.array([2.1, -2.0, 1.9, -2.2, 2.0, -1.8])
+    rows = pl.DataFrame(
+        [("a", "b"), ("c", "d"), ("e", "f"), ("a", "c"), ("b", "d"), ("f", "b"), ("e", "a"), ("c", "f")] * 4,
+        schema=["ID1", "ID2"],
+        orient="row",
+    ).with_columns(better_id="ID1")
+    fit = fit_btl_laplace(rows, list("abcdef"), "btl", seed=1, prior_sd="learned")
+    groups = two_groups(means, fit.evidence.cells, fit.evidence.model)
+    assert groups is not None
+    upper = groups.draws.mean(axis=0) > groups.draws.mean()
+    assert upper.tolist() == [True, False, True, False, True, False]
+    spaced = np.linspace(-1, 1, 6) ** 3  # thin tails: one group
+    assert two_groups(spaced, fit.evidence.cells, fit.evidence.model) is None
 
 
 @pytest.mark.validate

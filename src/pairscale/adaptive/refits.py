@@ -312,14 +312,6 @@ def _refitted(request: RefitRequest, fit_fn: FitFn, warm: Any) -> RefitOutcome:
             fit = _fitted(request, fit_fn, warm_of(fit) or fit, near_stop=True, attempt=1)
             row = _row(request, fit, near_stop=True)
     row["phase3_entered"] = entered
-    if isinstance(request.counted, slice) and hasattr(fit, "reliability"):
-        reliability = fit.reliability()
-    else:
-        reliability = reliability_of_draws(request.of_counted(fit.posterior).theta)
-    row["reliability_lower"] = reliability.lower
-    row["reliability_upper"] = reliability.upper
-    row["rank_correlation"] = reliability.rank_correlation
-    row["reliability_without_outliers"] = reliability.without_outliers
     row["stop_decision"], row["stop_reason"] = stop_decision(row)
     belief = Belief.of(
         fit.posterior,
@@ -356,6 +348,16 @@ def _row(request: RefitRequest, fit: Any, *, near_stop: bool) -> Columns:
     if judges is not None:
         row["judge_slopes"] = json.dumps(judges.with_columns(cs.float().round(4)).to_dicts())
         row["weak_judges"] = json.dumps(judges.filter("weak")["judge_id"].sort().to_list())
+    if isinstance(keep, slice) and hasattr(fit, "reliability"):
+        reliability = fit.reliability()
+    else:
+        reliability = reliability_of_draws(counted.theta)
+    row["reliability_r2"] = reliability.estimate
+    row["reliability_lower"] = reliability.lower
+    row["reliability_upper"] = reliability.upper
+    row["rank_correlation"] = reliability.rank_correlation
+    row["reliability_without_outliers"] = reliability.without_outliers
+    row["p_two_groups"] = reliability.p_two_groups
     row["reliability"] = row[btl.reliability_figure]
     row["global_identified"] = is_identified(row) if diagnostics.diagnostics_pass else request.global_identified
     return row | stop_gates(row)

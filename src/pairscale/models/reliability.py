@@ -3,7 +3,8 @@
 The reliability of a Bayesian fit is the squared correlation of the posterior means with the scores, as far as it is
 known: its mean over the draws, with an interval. It trusts the prior, which is normal. A few texts far outside (a blank
 page among essays) do not go with that: nearly every draw agrees with them, whatever it says of the others. They are
-named, how far out they are counts as not told, and the reliability is given without them, too.
+named, how far out they are counts as not told, and the reliability is given without them, too. Of texts that fall into
+two groups, a normal prior would take the noise within each group for an order; so two groups are allowed for.
 
 Scale separation (SSR) and EAP reliability ask the model how much of the spread of the scores is not error; they trust
 the model, and that judges agree. Kinnear, Jones & Davies (2025, doi 10.31219/osf.io/c9q3b) give SSR for 101 sessions.
@@ -31,6 +32,7 @@ _MOST_OUTSIDE = 10  # texts for each one that may lie outside: more are no outli
 _WON_LITTLE = 0.2  # of their comparisons with the others, the texts outside won surely less than this
 _FAR = 3.2  # standard deviations of the others' scores
 _GAP = 0.7  # the same, to the next text
+_UNLIKELY = 0.01  # two groups of texts that are less probable change nothing
 _SEED = 20261118
 _POSITIONS = np.linspace(-20.0, 6.0, 521)
 
@@ -48,6 +50,7 @@ class ReliabilityOfDraws(ReprMixin):
         rank_correlation: the expected rank correlation of the order by posterior means with that by the scores.
         without_outliers: the estimate for the other texts; None where no text lies outside.
         outliers: the texts whose distance from the others is not told, as columns of the draws.
+        p_two_groups: how probable it is that the texts fall into two groups; all figures but ``eap`` allow for it.
     """
 
     estimate: float | None
@@ -57,6 +60,7 @@ class ReliabilityOfDraws(ReprMixin):
     rank_correlation: float | None
     without_outliers: float | None
     outliers: tuple[int, ...]
+    p_two_groups: float = 0.0
 
     def __str__(self) -> str:
         if self.estimate is None:
@@ -89,23 +93,40 @@ def reliability_of_draws(
     means = draws.mean(axis=0)
     if not np.ptp(means):
         return ReliabilityOfDraws(None, None, None, None, None, None, ())
-    squares = np.square(_correlations(draws, means))
-    lower, upper = np.quantile(squares, [0.025, 0.975])
+    mixed = draws
+    p_two_groups = 0.0
     without = None
     outside = np.zeros(len(means), dtype=bool)
     if cells is not None and model is not None:
+        mixed, p_two_groups = _with_groups(draws, cells, model)
         outside = outlying(means, cells)
         if outside.any():
             without = _without(outside, cells, model)
+    squares = np.square(_correlations(mixed, means))
+    lower, upper = np.quantile(squares, [0.025, 0.975])
     return ReliabilityOfDraws(
         estimate=float(squares.mean()),
         lower=float(lower),
         upper=float(upper),
         eap=eap_reliability(draws),
-        rank_correlation=expected_rank_correlation(draws, means),
+        rank_correlation=expected_rank_correlation(mixed, means),
         without_outliers=without,
         outliers=tuple(np.flatnonzero(outside).tolist()),
+        p_two_groups=p_two_groups,
     )
+
+
+def _with_groups(draws: Floats, cells: Cells, model: JudgeParameters) -> tuple[Floats, float]:
+    """Draws of the scores that allow for two groups of texts, and how probable two groups are."""
+    from pairscale.models.bayes.groups import two_groups
+
+    groups = two_groups(draws.mean(axis=0), cells, model)
+    if groups is None or groups.probability < _UNLIKELY:
+        return draws, 0.0
+    size = len(groups.draws)
+    n_grouped = round(groups.probability * size)
+    others = np.linspace(0, len(draws) - 1, size - n_grouped).astype(np.intp)
+    return np.concatenate([groups.draws[:n_grouped], draws[others]]), groups.probability
 
 
 def expected_r2(draws: Floats, means: Floats) -> float:

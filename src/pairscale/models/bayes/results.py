@@ -17,6 +17,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, require_choice, require_int, require_list, require_seed
 from pairscale.core.tables import TIMES, Table, listed
 from pairscale.models.bayes.fit import BTLFit, fit_btl, judge_parameters
+from pairscale.models.bayes.groups import two_groups
 from pairscale.models.bayes.logs import ITEM_FIGURES, round_log_row, summarize_items
 from pairscale.models.bayes.posterior import item_log, model_columns
 from pairscale.models.bayes.settings import MCMCSettings, Repeats, Variant
@@ -25,6 +26,7 @@ from pairscale.models.rows import BayesTies, read_rows
 from pairscale.pairing.table import generator
 
 _MANY_ITEMS = 10
+_MORE_LIKELY_THAN_NOT = 0.5
 _WIDER = 1.5  # from here on the spread of the scores says something about that of the prior
 
 
@@ -161,7 +163,7 @@ def gathered(fits: Sequence[BTLFit], notices: Iterable[str]) -> BayesFit:
         rounds.append(round_log_row(**columns))
         before = fit.n_comparisons
     last = fits[-1]
-    all_notices = [*notices, *last.notices, *_say_narrow(last), *_say_outside(last)]
+    all_notices = [*notices, *last.notices, *_say_narrow(last), *_say_outside(last), *_say_groups(last)]
     if last.judges is not None and last.judges["weak"].any():
         all_notices.append(notice(weak_words(last.judges.filter("weak")["judge_id"].to_list())))
     return BayesFit(items, pl.concat(items), pl.concat(rounds), list(fits), tuple(all_notices))
@@ -183,6 +185,19 @@ def _say_outside(fit: BTLFit) -> list[str]:
     if reliability.without_outliers is not None:
         text += f"; without them, the reliability is {reliability.without_outliers:.2f}"
     return [notice(text)]
+
+
+def _say_groups(fit: BTLFit) -> list[str]:
+    """That the texts fall into two groups, and what that means for the order."""
+    groups = two_groups(fit.posterior.items.theta_mean, fit.evidence.cells, fit.evidence.model)
+    if groups is None or groups.probability <= _MORE_LIKELY_THAN_NOT:
+        return []
+    return [
+        notice(
+            f"the texts fall into two groups (probability {groups.probability:.2f}): which group a text belongs to is "
+            "known better than the order within its group"
+        )
+    ]
 
 
 def _say_narrow(fit: BTLFit) -> list[str]:
