@@ -98,7 +98,8 @@ def outcome_probabilities(gap: Floats, nu: float) -> tuple[Floats, Floats, Float
 
     None of them loses digits where it is small.
     """
-    odds = np.exp(-np.clip(gap, -_WIDEST, _WIDEST))
+    odds = np.clip(-gap, -_WIDEST, _WIDEST)
+    np.exp(odds, out=odds)
     if not nu:
         won = 1 / (1 + odds)
         return won, odds * won, 0.0
