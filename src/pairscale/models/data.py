@@ -23,8 +23,8 @@ from pairscale.core.results import ORDER_KNOWN, Results, as_comparisons
 from pairscale.core.tables import Table, as_text, listed, require_columns, require_ids, times_of, to_frame
 from pairscale.pairing.table import numbered
 
-Ties = Literal["drop", "half", "davidson"]
-"""What to do with ties: leave them out, count half a win each, or model them."""
+Ties = Literal["drop", "half"]
+"""What to do with ties: leave them out, or count half a win each."""
 
 _PARTS_NAMED = 5
 _MANY_PAIRS = 10_000  # from here on a sparse matrix adds faster, in the same order
@@ -228,7 +228,6 @@ class Counts:
         digest: fingerprint of the counts; the order of the rows does not matter for it.
         times: per pair, how often it was compared.
         won: per pair, how often the first won; half a win for a tie.
-        tied: per pair, how often neither won, where ties are modelled.
         wins: per item, comparisons won; half a win for a tie.
         comparisons: per item, comparisons; a comparison of an item with itself counts twice, as one win and one loss.
     """
@@ -240,7 +239,6 @@ class Counts:
     digest: str
     times: Floats
     won: Floats
-    tied: Floats | None
     wins: Floats
     comparisons: Floats
 
@@ -278,7 +276,6 @@ class Counts:
             self_pairs=self.self_pairs[members],
             times=self.times[inside],
             won=self.won[inside],
-            tied=None if self.tied is None else self.tied[inside],
             wins=self.wins[members],
             comparisons=self.comparisons[members],
         )
@@ -288,27 +285,20 @@ class Counts:
         n_pairs = len(self.first)
         times = _sums(units.pair, weight, n_pairs)
         won = _sums(units.pair, weight * units.result, n_pairs)
-        tied = None
-        if self.tied is not None:
-            tied = _sums(units.pair, weight * (units.result == 0.5), n_pairs)
         return replace(
             self,
             times=times,
             won=won,
-            tied=tied,
             wins=self.sums(won, times - won) + self.self_pairs,
             comparisons=self.sums(times, times) + 2 * self.self_pairs,
         )
 
 
-def count_pairs(
-    outcomes: Outcomes, *, tied: bool = False, ordered: bool = False, with_self: bool = True
-) -> tuple[Counts, Units]:
+def count_pairs(outcomes: Outcomes, *, ordered: bool = False, with_self: bool = True) -> tuple[Counts, Units]:
     """Count the comparisons of all items seen.
 
     Args:
         outcomes: the comparisons.
-        tied: whether ties are counted apart.
         ordered: whether a pair and its reverse are two.
         with_self: whether comparisons of an item with itself count.
     """
@@ -350,7 +340,6 @@ def count_pairs(
         digest=fingerprint([outcomes.ids, digest.hexdigest()]),
         times=nothing,
         won=nothing,
-        tied=nothing if tied else None,
         wins=self_pairs,
         comparisons=self_pairs,
     )
