@@ -1,12 +1,6 @@
-"""Reliabilities against their definitions, and where there is nothing to say.
-
-``golden/reliability_EAP.json``: R pairwiseLLM 1.3.0.
-"""
+"""Reliabilities against their definitions, and where there is nothing to say."""
 
 from __future__ import annotations
-
-import json
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -16,17 +10,6 @@ from scipy import stats
 from pairscale.models.bayes.fit import BTLFit, fit_btl_laplace
 from pairscale.models.bayes.results import gathered
 from pairscale.models.reliability import reliability_of_draws
-
-GOLDEN = Path(__file__).parents[1] / "golden"
-
-
-def test_eap_reliability_of_the_recorded_draws() -> None:
-    golden = json.loads((GOLDEN / "reliability_EAP.json").read_text("utf-8"))
-    draws = np.array(golden["input"]["draws"])
-    assert reliability_of_draws(draws).eap == pytest.approx(golden["output"], abs=1e-13)
-
-
-# Of draws
 
 
 def test_the_reliability_of_draws_is_what_they_say() -> None:

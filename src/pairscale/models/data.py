@@ -222,7 +222,7 @@ class Counts:
 
     Attributes:
         ids: the items, in code-point order; every index below counts in it.
-        first: per pair, the first item.
+        first: per pair, the first item; pairs are in the order of these.
         second: per pair, the second item.
         self_pairs: per item, comparisons with itself.
         digest: fingerprint of the counts; the order of the rows does not matter for it.
@@ -258,7 +258,7 @@ class Counts:
         """A sparse matrix of a value for every pair, in the row of its first item and the column of its second."""
         from scipy.sparse import csr_array
 
-        begins = np.searchsorted(self.first, np.arange(self.n_items + 1))  # pairs are in the order of their first items
+        begins = np.searchsorted(self.first, np.arange(self.n_items + 1))
         return csr_array((values, self.second, begins), shape=(self.n_items, self.n_items))
 
     def part(self, members: Ints) -> Counts:

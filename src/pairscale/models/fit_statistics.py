@@ -12,7 +12,7 @@ close ones. An item compared with itself is in that comparison twice.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -30,7 +30,6 @@ from pairscale.models.likelihood import outcome_probabilities
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
-    from pairscale.models.data import Ties
 
 _FLAG = 2.0
 _SAME_THETA = 1e-9
@@ -88,8 +87,7 @@ def fit_statistics(fit: Any, *, judge: str | None = None) -> FitStatistics:
     notices = []
     if judge is None and times_of(fit.comparisons) is not None:
         notices.append(notice("comparisons were counted without their judges, who have no statistics"))
-    ties = cast("Ties", fit.provenance.settings.get("ties", "drop"))
-    outcomes = read_outcomes(Results(fit.comparisons), ties=ties, cluster=judge)
+    outcomes = read_outcomes(Results(fit.comparisons), ties=fit.options["ties"], cluster=judge)
     ids = fit.theta["ID"].to_list()
     place = {name: at for at, name in enumerate(ids)}
     number = np.array([place.get(name, -1) for name in outcomes.ids], dtype=np.int64)
