@@ -39,7 +39,6 @@ evaluate.variants: ModelVariant
 judges.lexical: LexicalJudge
 judges.replay: ReplayJudge
 models.model_checks: check_model
-models.reliability: eap_reliability scale_separation_reliability
 """)
 
 

@@ -53,12 +53,9 @@ def two_items(variant, wins):
     if variant.endswith("b"):
         log = log + stats.norm(0, 0.3).logpdf(b)
     for sign, won, lost in wins:  # +1: A stands first
-        p = (1 - eps) * expit(sign * (delta + sign * b)) + eps / 2 if sign > 0 else None
-        if sign > 0:
-            log = log + won * np.log(p) + lost * np.log1p(-p)
-        else:
-            q = (1 - eps) * expit(-delta + b) + eps / 2  # B stands first and wins
-            log = log + lost * np.log(q) + won * np.log1p(-q)
+        p = (1 - eps) * expit(sign * delta + b) + eps / 2  # the first wins
+        first_won, first_lost = (won, lost) if sign > 0 else (lost, won)
+        log = log + first_won * np.log(p) + first_lost * np.log1p(-p)
     weight = np.exp(log - log.max())
     weight /= weight.sum()
     return {

@@ -1,12 +1,10 @@
 """Bradley–Terry scores against R's sirt, against a slow and obvious solver, and against what must not matter.
 
 ``golden/cj-sessions``: 24 sessions and what sirt::btm gave for them (Kinnear, Jones & Davies 2025, osf.io/c9q3b).
-``golden/fit_bt_model_example_writing_pairs_30flips.json``: thetas of R's BradleyTerry2 by way of pairwiseLLM 1.3.0.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
@@ -77,15 +75,6 @@ def test_session_as_published(name: str) -> None:
 
 
 # Against a slow and obvious solver
-
-
-def test_close_to_bradleyterry2() -> None:
-    golden = json.loads((GOLDEN / "fit_bt_model_example_writing_pairs_30flips.json").read_text("utf-8"))
-    fit = fit_bt_model(golden["input"]["results"])
-    theirs = {row["ID"]: row["theta"] for row in golden["output"]["theta"]}
-    ours = thetas(fit)
-    assert ours.keys() == theirs.keys()
-    assert np.corrcoef([ours[name] for name in theirs], list(theirs.values()))[0, 1] > 0.99
 
 
 def slow_sirt(games: list[tuple[int, int]], n_items: int, *, half: bool, steps: int, change: float) -> list[float]:
@@ -237,7 +226,6 @@ def test_parts_can_be_fitted_separately(caplog: pytest.LogCaptureFixture) -> Non
     assert fit.theta.columns == [*COLUMNS, "component"]
     assert fit.theta["rank"].null_count() == 5
     assert fit.reliability is None
-    assert len(fit.fit.drift) == 2
     assert fit.notices[0].endswith("Each has a scale of its own, so there are no ranks across them")
     assert repr(fit) == "<BTFit by sirt: 5 items, 7 comparisons, 2 separate parts>"
     kept = [name for name in COLUMNS if name != "rank"]

@@ -242,7 +242,6 @@ OPTIONS = [
     {},
     {"position": True},
     {"ties": "half"},
-    {"ties": "davidson"},
     {"unconnected": "separate"},
 ]
 

@@ -76,16 +76,13 @@ def test_by_hand() -> None:
     assert found.judges.columns == ["judge_id", "comparisons", "infit", "outfit", "agreement", "misfit", "reason"]
 
 
-def simulated(n_items: int, n_games: int, seed: int, **model: float) -> tuple[pl.DataFrame, Any]:
+def simulated(n_items: int, n_games: int, seed: int) -> tuple[pl.DataFrame, Any]:
     rng = np.random.default_rng(seed)
     truth = rng.normal(0, 1.5, n_items)
     first = rng.integers(0, n_items, n_games)
     second = (first + rng.integers(1, n_items, n_games)) % n_items
-    d = truth[first] - truth[second] + model.get("b", 0.0)
-    odds = np.column_stack([np.exp(d / 2), np.exp(-d / 2), np.full(n_games, model.get("nu", 0.0))])
-    place = (rng.random(n_games)[:, None] * odds.sum(axis=1, keepdims=True) > odds.cumsum(axis=1)).sum(axis=1)
+    result = (rng.random(n_games) < 1 / (1 + np.exp(truth[second] - truth[first]))).astype(float)
     names = np.array([f"{at:03d}" for at in range(n_items)])
-    result = np.array([1.0, 0.0, 0.5])[place]
     return pl.DataFrame({"object1": names[first], "object2": names[second], "result": result}), rng
 
 

@@ -139,7 +139,6 @@ def test_a_prior_that_is_too_narrow_is_said():
         ({"runs": 5}, "runs belongs to model='elo'"),
         ({"prior_sd": "learned"}, "prior_sd belongs to model='bayes' and to engine='map', not to engine='auto'"),
         ({"model": "bayes", "engine": "map"}, "engine must be 'auto', 'sampler' or 'laplace', not 'map'"),
-        ({"model": "bayes", "ties": "davidson"}, "ties='davidson' belongs to model='bt'"),
         ({"repeats": 2}, "repeats must be a number from 0 to 1, or 'independent' or 'learned', not 2"),
     ],
 )

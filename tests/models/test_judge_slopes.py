@@ -115,7 +115,6 @@ def test_repeats_of_a_judge_count_by_what_they_add_and_those_of_two_judges_in_fu
         ({"engine": "laplace"}, "does not take engine='laplace'"),
         ({"prior_sd": 1.0}, "a number for prior_sd"),
         ({"variant": "btl_e_b"}, "lapses"),
-        ({"ties": "davidson"}, "davidson"),
     ],
 )
 def test_options_that_it_does_not_take_are_refused(options: dict[str, Any], message: str) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from scipy.special import expit
 from scipy.stats import beta
+from tests.models.test_bayes import VARIANTS, simulated, table
 
 from pairscale.models.bayes import normal
 from pairscale.models.bayes.fit import fit_btl, fit_btl_laplace, judge_parameters
@@ -18,18 +18,9 @@ from pairscale.models.bayes.normal import Target
 from pairscale.models.bayes.posterior import round_figures
 from pairscale.models.bayes.settings import MCMCSettings
 
-VARIANTS = ("btl", "btl_e", "btl_b", "btl_e_b")
 
-
-def compared(n: int, m: int, seed: int, eps: float = 0.05, b: float = 0.2) -> tuple[pl.DataFrame, list[str]]:
-    rng = np.random.default_rng(seed)
-    theta = rng.normal(size=n)
-    first = rng.integers(0, n, m)
-    second = (first + rng.integers(1, n, m)) % n
-    won = rng.random(m) < (1 - eps) * expit(theta[first] - theta[second] + b) + eps / 2
-    names = pl.Series([f"S{at:04d}" for at in range(n)])
-    columns = {"ID1": first, "ID2": second, "better_id": np.where(won, first, second)}
-    return pl.DataFrame({name: names.gather(values) for name, values in columns.items()}), names.to_list()
+def compared(n: int, m: int, seed: int) -> tuple[pl.DataFrame, list[str]]:
+    return table(n, *simulated(n, m, seed)[1:])
 
 
 @pytest.mark.slow

@@ -155,7 +155,7 @@ def _elo(fit: EloFit) -> tuple[Facts, pl.DataFrame, list[str]]:
 
 
 def _bradley_terry(fit: BTFit, reference: str | None) -> tuple[Facts, pl.DataFrame, list[str]]:
-    facts = fields(fit, "engine reliability unjudged notices prior_sd repeat_agreement ties")
+    facts = fields(fit, "engine reliability unjudged notices prior_sd repeat_agreement")
     facts |= {"n_items": fit.theta.height, "n_comparisons": round(fit.theta["comparisons"].sum() / 2)}
     facts |= {"components": len(fit.components), "level": 0.95, "reference": reference or "the mean"}
     first = "component" if "component" in fit.theta.columns else "rank"

@@ -147,10 +147,10 @@ def require_choice(value: Any, name: str, choices: Iterable[T]) -> T:
         InputError: If it is anything else; the message lists the choices.
 
     Examples:
-        >>> require_choice("oops", "ties", ("drop", "half", "davidson"))
+        >>> require_choice("oops", "goal", ("order", "top", "marks"))
         Traceback (most recent call last):
         ...
-        pairscale.core.errors.InputError: ties must be 'drop', 'half' or 'davidson', not 'oops'
+        pairscale.core.errors.InputError: goal must be 'order', 'top' or 'marks', not 'oops'
     """
     allowed = tuple(choices)
     for choice in allowed:

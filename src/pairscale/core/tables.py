@@ -246,8 +246,11 @@ def require_ids(frame: pl.DataFrame, columns: Sequence[str], what: str) -> pl.Da
     require_columns(frame, columns, what)
     frame = frame.with_columns(id_text(frame[name], what) for name in columns)
     for name in columns:
-        if is_blank(frame[name].unique()).any():  # there are far fewer ids than rows
-            blank = is_blank(frame[name])
+        ids = frame[name]
+        # What begins with a visible letter of ASCII is seen fastest; of all else, there are far fewer ids than rows.
+        others = ids.filter(~ids.is_between("!", "~").fill_null(value=False))
+        if is_blank(others.unique()).any():
+            blank = is_blank(ids)
             raise TableError(f"{what}: column {name!r} is empty in {row_numbers(blank)}; every row needs an id")
     return frame
 

@@ -92,23 +92,6 @@ class PositionEffect:
     upper: float
 
 
-@dataclass(frozen=True, slots=True)
-class TieEffect:
-    """How often equals tie: with probability ``nu / (2 + nu)``.
-
-    Attributes:
-        nu: Davidson's parameter, 0 or more.
-        se: its standard error; None when there is no tie, so that nu is 0.
-        lower: the lower end of its interval, which is made for log nu.
-        upper: the upper end of its interval.
-    """
-
-    nu: float
-    se: float | None
-    lower: float | None
-    upper: float | None
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class BTSolution:
     """How the scores were found.
@@ -117,17 +100,12 @@ class BTSolution:
         iterations: steps taken; of several parts, the most.
         converged: whether the engine's equations hold. If not, no finite scores solve them, the scores are those of the
             engine's own steps when it gave up, and a notice names the groups whose distance is open.
-        eps: the adjustment of the wins; None for another engine than ``sirt``.
-        drift: for ``sirt``, per part, how far the adjusted wins are from the expected ones, in units of the information
-            (c in ``s - E = c I``).
         scores: per item, ``ID``, ``score`` (the wins that the engine went by, for ``sirt`` the adjusted ones),
             ``expected`` (E) and ``information`` (I).
     """
 
     iterations: int
     converged: bool
-    eps: float | None
-    drift: tuple[float, ...]
     scores: pl.DataFrame
 
 
@@ -151,7 +129,6 @@ class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks", "w
         notices: what was left out, and what to be careful with.
         provenance: how to get the same again.
         position: the position effect, where it was asked for.
-        ties: the tie parameter, where ties were modelled.
         covariance: where asked for, the covariance of the differences to the mean, of the kind that the intervals are
             made with; rows and columns in the order of ``theta``.
         prior_sd: the standard deviation of the prior of ``map``, also where it was learned; None for other engines.
@@ -171,7 +148,6 @@ class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks", "w
     notices: tuple[str, ...]
     provenance: Provenance
     position: PositionEffect | None
-    ties: TieEffect | None
     covariance: Floats | None
     prior_sd: float | None
     repeat_agreement: RepeatAgreement | None
@@ -241,9 +217,8 @@ def fit_bt_model(
         reference: an item whose score is set to 0, as in R's BradleyTerry2: ``theta``, ``se`` and the interval are
             then of differences to it. Not for ``sirt``.
         position: add an effect of being the first: ``logit P(first wins) = theta_1 - theta_2 + b``.
-        ties: ``drop`` leaves them out, ``half`` counts half a win for each side, and ``davidson`` models them:
-            ``P(tie) = nu sqrt(p_1 p_2) / (p_1 + p_2 + nu sqrt(p_1 p_2))`` with p = exp(theta). A tie is a result of
-            0.5, or no winner and the ``outcome`` tie.
+        ties: ``drop`` leaves them out, ``half`` counts half a win for each side. A tie is a result of 0.5, or no
+            winner and the ``outcome`` tie.
         weights: the column of what each comparison counts. Twice the weight is twice the comparison, also for standard
             errors (robust and bootstrap ones excepted).
         level: of the intervals, which are ``theta`` ± z times a standard error: of the bootstrap if there is one, else
@@ -301,8 +276,8 @@ def fit_bt_model(
     outcomes = read_outcomes(results, ties=ties, weights=weights, cluster=cluster)
     expected = require_all(ids, outcomes.ids)
     outcomes, agreement = _weighed(outcomes, repeats, ordered=ordered)
-    with_self = method.name == "sirt" and not position and ties != "davidson"
-    everyone, units = count_pairs(outcomes, tied=ties == "davidson", ordered=position, with_self=with_self)
+    with_self = method.name == "sirt" and not position
+    everyone, units = count_pairs(outcomes, ordered=position, with_self=with_self)
     counts = _compared(everyone)
     notices = [*outcomes.notices, *_say_self_pairs(outcomes, with_self), *_say_copies(outcomes, everyone, agreement)]
     if chosen == "adaptive" and (method.prior_sd != "learned" or agreement is None):
@@ -328,7 +303,7 @@ def fit_bt_model(
     theta = _stacked(tables)
     if outcomes.weight is None and ties == "drop":
         theta = theta.cast({"wins": pl.Int64, "comparisons": pl.Int64})
-    solution = _solution(pieces, roots, method)
+    solution = _solution(pieces, roots)
     if verbose:
         end = "converged" if solution.converged else "did not converge"
         notice(f"{method.name}: {end} after {solution.iterations} steps")
@@ -345,7 +320,6 @@ def fit_bt_model(
         notices=tuple(notices),
         provenance=_provenance(method, options, everyone.digest, exact=all(map(is_exact, pieces))),
         position=_position(roots[0], uncertainties[0]) if position else None,
-        ties=_tie_effect(roots[0], uncertainties[0]) if ties == "davidson" else None,
         covariance=_in_order(uncertainties[0].covariance, theta, counts),
         prior_sd=method.prior_sd if method.name == "map" and method.prior_sd != "learned" else None,
         repeat_agreement=agreement,
@@ -460,8 +434,6 @@ def _compared(counts: Counts) -> Counts:
     compared = np.flatnonzero(counts.comparisons > 2 * counts.self_pairs)
     if not len(compared):
         raise FitError("no comparison is between two different items")
-    if counts.tied is not None and not counts.tied.any():  # nu is 0: the model without ties
-        counts = replace(counts, tied=None)
     return counts if len(compared) == counts.n_items else counts.part(compared)
 
 
@@ -479,10 +451,10 @@ def _pieces(counts: Counts, options: Mapping[str, Any], notices: list[str]) -> l
         )
     notices.append(notice(f"{what}. Each has a scale of its own, so there are no ranks across them"))
     joined = ("reference", "position", "covariance", "cluster", "bootstrap", "rank_intervals")
-    if any(options[name] for name in joined) or options["prior_sd"] == "learned" or options["ties"] == "davidson":
+    if any(options[name] for name in joined) or options["prior_sd"] == "learned":
         raise FitError(
-            f"{', '.join(joined)}, prior_sd='learned' and ties='davidson' are only for comparisons that hang together; "
-            "fit each part by itself"
+            f"{', '.join(joined)} and prior_sd='learned' are only for comparisons that hang together; fit each part by "
+            "itself"
         )
     return [counts.part(part) for part in parts]
 
@@ -549,19 +521,16 @@ def _reliability(table: pl.DataFrame) -> float | None:
     return 1 - float(np.mean(table["se"].to_numpy() ** 2)) / float(np.var(theta, ddof=1))
 
 
-def _solution(pieces: Sequence[Counts], roots: Sequence[Root], method: FitEngine) -> BTSolution:
+def _solution(pieces: Sequence[Counts], roots: Sequence[Root]) -> BTSolution:
     scores = [
         pl.DataFrame(
             {"ID": piece.ids, "score": root.score, "expected": root.now.expected, "information": root.now.diagonal}
         )
         for piece, root in zip(pieces, roots, strict=True)
     ]
-    drifts = [float((root.score - root.now.expected).sum() / root.now.diagonal.sum()) for root in roots]
     return BTSolution(
         iterations=max(root.iterations for root in roots),
         converged=all(root.converged for root in roots),
-        eps=method.eps if method.name == "sirt" else None,
-        drift=tuple(drifts) if method.name == "sirt" else (),
         scores=pl.concat(scores),
     )
 
@@ -586,13 +555,3 @@ def _position(root: Root, uncertainty: Uncertainty) -> PositionEffect:
     b = root.at.b
     se = float(uncertainty.further_se[0])
     return PositionEffect(b, se, b - uncertainty.z * se, b + uncertainty.z * se)
-
-
-def _tie_effect(root: Root, uncertainty: Uncertainty) -> TieEffect:
-    if not root.at.ties:
-        return TieEffect(0.0, None, None, None)
-    nu = root.at.nu
-    se = float(uncertainty.further_se[-1])
-    log_nu = float(root.at.values[-1])
-    margin = uncertainty.z * se
-    return TieEffect(nu, nu * se, float(np.exp(log_nu - margin)), float(np.exp(log_nu + margin)))

@@ -23,10 +23,11 @@ from pairscale.core.results import ORDER_KNOWN, Results, as_comparisons
 from pairscale.core.tables import Table, as_text, listed, require_columns, require_ids, times_of, to_frame
 from pairscale.pairing.table import numbered
 
-Ties = Literal["drop", "half", "davidson"]
-"""What to do with ties: leave them out, count half a win each, or model them."""
+Ties = Literal["drop", "half"]
+"""What to do with ties: leave them out, or count half a win each."""
 
 _PARTS_NAMED = 5
+_MANY_PAIRS = 10_000  # from here on a sparse matrix adds faster, in the same order
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +97,7 @@ def read_outcomes(
     """
     table = results.table
     require_columns(table, [name for name in (weights, cluster) if name is not None], "the results")
-    ids = pl.concat([table["ID1"].unique(), table["ID2"].rename("ID1").unique()]).unique().sort()
+    ids, first, second = _numbered_sides(table)
     result = table.select(outcome_figures(table, "tie").fill_null(np.nan)).to_series().to_numpy()
     kept = np.isfinite(result)
     why = "no winner, or a winner that is not of the pair"
@@ -115,6 +116,9 @@ def read_outcomes(
     if not kept.all():
         everything = table
         table = table.filter(kept)
+        first = first[kept]
+        second = second[kept]
+        result = result[kept]
         notices = tuple(say_left_out(everything, table, why))
     counted = times_of(table)
     members = None
@@ -127,10 +131,10 @@ def read_outcomes(
         members = numbered(names, present)
         clusters = tuple(present)
     return Outcomes(
-        ids=tuple(ids),
-        first=numbered(table["ID1"], ids),
-        second=numbered(table["ID2"], ids),
-        result=result[kept],
+        ids=ids,
+        first=first,
+        second=second,
+        result=result,
         weight=weight,
         times=None if counted is None else counted.to_numpy(),
         cluster=members,
@@ -138,6 +142,24 @@ def read_outcomes(
         notices=notices,
         table=table,
     )
+
+
+def _numbered_sides(table: pl.DataFrame) -> tuple[tuple[str, ...], Ints, Ints]:
+    """All ids in code-point order, and the two of each row as places among them; every id is hashed once."""
+    codes = table.select(pl.col("ID1", "ID2").cast(pl.Categorical).to_physical())
+    first = codes["ID1"].to_numpy().astype(np.int64)
+    second = codes["ID2"].to_numpy().astype(np.int64)
+    n = table.height
+    row_of = np.full(max(first.max(), second.max()) + 1, -1)  # a row that each code occurs in
+    rows = np.arange(2 * n)
+    row_of[first] = rows[:n]
+    row_of[second] = rows[n:]
+    used = np.flatnonzero(row_of >= 0)
+    ids = pl.concat([table["ID1"], table["ID2"].alias("ID1")]).gather(row_of[used])
+    order = ids.arg_sort().to_numpy()
+    place = np.empty(len(row_of), dtype=np.int64)
+    place[used[order]] = np.arange(len(order))
+    return tuple(ids.gather(order)), place[first], place[second]
 
 
 def outcome_figures(table: pl.DataFrame, *close: str) -> pl.Expr:
@@ -200,13 +222,12 @@ class Counts:
 
     Attributes:
         ids: the items, in code-point order; every index below counts in it.
-        first: per pair, the first item.
+        first: per pair, the first item; pairs are in the order of these.
         second: per pair, the second item.
         self_pairs: per item, comparisons with itself.
         digest: fingerprint of the counts; the order of the rows does not matter for it.
         times: per pair, how often it was compared.
         won: per pair, how often the first won; half a win for a tie.
-        tied: per pair, how often neither won, where ties are modelled.
         wins: per item, comparisons won; half a win for a tie.
         comparisons: per item, comparisons; a comparison of an item with itself counts twice, as one win and one loss.
     """
@@ -218,7 +239,6 @@ class Counts:
     digest: str
     times: Floats
     won: Floats
-    tied: Floats | None
     wins: Floats
     comparisons: Floats
 
@@ -229,7 +249,17 @@ class Counts:
 
     def sums(self, of_first: Floats, of_second: Floats) -> Floats:
         """Per item, the sum over its pairs of a number for the first and one for the second of each pair."""
-        return side_sums(self.first, self.second, of_first, of_second, self.n_items)
+        if len(self.first) < _MANY_PAIRS:
+            return side_sums(self.first, self.second, of_first, of_second, self.n_items)
+        ones = np.ones(self.n_items)
+        return np.asarray(self.matrix(of_first) @ ones + self.matrix(of_second).T @ ones)
+
+    def matrix(self, values: Floats) -> Any:
+        """A sparse matrix of a value for every pair, in the row of its first item and the column of its second."""
+        from scipy.sparse import csr_array
+
+        begins = np.searchsorted(self.first, np.arange(self.n_items + 1))
+        return csr_array((values, self.second, begins), shape=(self.n_items, self.n_items))
 
     def part(self, members: Ints) -> Counts:
         """The counts among some of the items, which no pair may leave (ascending indices)."""
@@ -246,7 +276,6 @@ class Counts:
             self_pairs=self.self_pairs[members],
             times=self.times[inside],
             won=self.won[inside],
-            tied=None if self.tied is None else self.tied[inside],
             wins=self.wins[members],
             comparisons=self.comparisons[members],
         )
@@ -256,27 +285,20 @@ class Counts:
         n_pairs = len(self.first)
         times = _sums(units.pair, weight, n_pairs)
         won = _sums(units.pair, weight * units.result, n_pairs)
-        tied = None
-        if self.tied is not None:
-            tied = _sums(units.pair, weight * (units.result == 0.5), n_pairs)
         return replace(
             self,
             times=times,
             won=won,
-            tied=tied,
             wins=self.sums(won, times - won) + self.self_pairs,
             comparisons=self.sums(times, times) + 2 * self.self_pairs,
         )
 
 
-def count_pairs(
-    outcomes: Outcomes, *, tied: bool = False, ordered: bool = False, with_self: bool = True
-) -> tuple[Counts, Units]:
+def count_pairs(outcomes: Outcomes, *, ordered: bool = False, with_self: bool = True) -> tuple[Counts, Units]:
     """Count the comparisons of all items seen.
 
     Args:
         outcomes: the comparisons.
-        tied: whether ties are counted apart.
         ordered: whether a pair and its reverse are two.
         with_self: whether comparisons of an item with itself count.
     """
@@ -286,34 +308,38 @@ def count_pairs(
     digest.update(counted["times"].tobytes())
     if outcomes.weight is not None:
         digest.update(counted["weight"].tobytes())
-    counted["pair"], counted["code"] = np.divmod(counted["cell"], 3)
-    counted["first"], counted["second"] = np.divmod(counted["pair"], size)
+    counted["pair"] = counted["cell"] // 3  # one division of many numbers is faster than np.divmod
     self_pairs = np.zeros(size)
-    with_itself = counted["first"] == counted["second"]
-    if with_itself.any():
+    if (outcomes.first == outcomes.second).any():
+        with_itself = counted["pair"] % (size + 1) == 0
         if with_self:
             own = (counted["weight"] * counted["times"])[with_itself]
-            self_pairs = _sums(counted["first"][with_itself], own, size)
+            self_pairs = _sums(counted["pair"][with_itself] // size, own, size)
         counted = {name: values[~with_itself] for name, values in counted.items()}
-    is_new = np.diff(counted["pair"], prepend=-1) != 0
+    pair = counted["pair"]
+    is_new = np.append(True, pair[1:] != pair[:-1])[: len(pair)]
     cluster = counted.get("cluster")
     n_clusters = 0
     if cluster is not None:
         present, cluster = np.unique(cluster, return_inverse=True)
         n_clusters = len(present)
     number = np.cumsum(is_new) - 1
-    units = Units(number, counted["code"] / 2, counted["weight"], counted["times"], cluster, n_clusters)
-    first = counted["first"][is_new]
+    code = -3 * pair
+    code += counted["cell"]
+    units = Units(number, code / 2, counted["weight"], counted["times"], cluster, n_clusters)
+    pairs = pair[np.flatnonzero(is_new)]
+    first = pairs // size
+    second = -size * first
+    second += pairs
     nothing = np.zeros(len(first))
     empty = Counts(
         ids=outcomes.ids,
         first=first,
-        second=counted["second"][is_new],
+        second=second,
         self_pairs=self_pairs,
         digest=fingerprint([outcomes.ids, digest.hexdigest()]),
         times=nothing,
         won=nothing,
-        tied=nothing if tied else None,
         wins=self_pairs,
         comparisons=self_pairs,
     )
@@ -331,7 +357,7 @@ def _cells(outcomes: Outcomes, ordered: bool) -> Ints:
         turned = (first > second) | ((first == second) & (code == 0))
         first = np.minimum(outcomes.first, outcomes.second)
         second = np.maximum(outcomes.first, outcomes.second)
-        np.subtract(2, code, out=code, where=turned)
+        code += turned * (2 - 2 * code)
     cell = first * size
     cell += second  # in place: of a million rows, each new array takes longer than the arithmetic
     cell *= 3
@@ -342,8 +368,9 @@ def _cells(outcomes: Outcomes, ordered: bool) -> Ints:
 def _counted_cells(cell: Ints, outcomes: Outcomes) -> dict[str, Any]:
     """The different cells with their cluster and weight, in order, and how often each occurs."""
     if outcomes.times is None and outcomes.weight is None and outcomes.cluster is None:
-        cells, times = np.unique(cell, return_counts=True)
-        return {"cell": cells, "weight": np.ones(len(cells)), "times": times}
+        is_small = 3 * len(outcomes.ids) ** 2 < 2**31  # half as wide numbers are sorted faster
+        cells, times = np.unique(cell.astype(np.int32) if is_small else cell, return_counts=True)
+        return {"cell": cells.astype(np.int64), "weight": np.broadcast_to(1.0, len(cells)), "times": times}
     n = len(cell)
     columns = {
         "cell": cell,

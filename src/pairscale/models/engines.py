@@ -12,8 +12,8 @@ expected", since adjusted scores do not add up to the number of comparisons, but
 
     E_i = sum_j n_ij p_ij       I_i = sum_j n_ij p_ij (1 - p_ij)       p_ij = 1 / (1 + exp(theta_j - theta_i))
 
-with one number c for all items, ``c = sum(s - E) / sum(I)``. A position effect and the tie parameter solve their own
-equations, observed = expected, as in sirt.
+with one number c for all items, ``c = sum(s - E) / sum(I)``. A position effect solves its own equation, observed =
+expected, as in sirt.
 
 All equations are solved directly, in a few steps with the full information.
 """
@@ -35,11 +35,11 @@ from pairscale.models.likelihood import (
     RUNAWAY,
     Moments,
     Parameters,
+    information_of,
     moments,
     outcome_probabilities,
     runaways,
     start_at,
-    with_weights,
 )
 from pairscale.models.linalg import (
     EXACT_LIMIT,
@@ -125,7 +125,7 @@ class FitEngine:
 
         Some connected comparisons have no root: where few comparisons join two groups, the adjustment of ``sirt`` can
         give one group more wins than its distance to the other could ever explain. sirt then stops somewhere; so does
-        this, at the same place. (With further parameters, these stay where they start.)
+        this, at the same place. (A position effect stays where it starts.)
         """
         start = start or start_at(counts, position=self.position)
         score = counts.wins
@@ -174,7 +174,7 @@ class FitEngine:
         return at, steps, size < _ACCEPTED
 
     def _equations(self, counts: Counts, score: Floats, at: Parameters) -> tuple[Floats, Information] | None:
-        """What is to be zero: per item, and per further parameter; and the information to take a step with."""
+        """What is to be zero: per item, and for a position effect; and the information to take a step with."""
         now = moments(counts, at, self.prior)
         information = now.information
         gradient = score - now.expected
@@ -191,52 +191,46 @@ class FitEngine:
             of_d = difference_variances(spread, counts)
             if at.position:
                 of_d += 2 * (spread[counts.first, -1] - spread[counts.second, -1]) + spread[-1, -1]
-            won, lost, _ = outcome_probabilities(at.gaps(counts), 0.0)
+            won, lost = outcome_probabilities(at.gaps(counts))
             leverage = information.weights * of_d
             push = leverage * (lost - won) / 2
-            information = with_weights(information, at, information.weights * (1 + leverage / counts.times))
+            weights = information.weights * (1 + leverage / counts.times)
+            information = information_of(counts, weights, 0.0, position=at.position)
             gradient = gradient + counts.sums(push, -push)
-            left = left + push.sum()  # the position effect is the only further parameter here
+            left = left + push.sum()
         return np.append(gradient, left), information
 
     def answer(self, counts: Counts) -> tuple[Root, list[str]]:
         """The root, and what is to be said about it.
 
         Raises:
-            FitError: when there is none. Only ``sirt`` without further parameters continues without a root, as R does.
+            FitError: when there is none. Only ``sirt`` without a position effect continues without a root, as R does.
         """
-        if self.name == "firth" and (counts.n_items > EXACT_LIMIT or counts.tied is not None):
-            raise InputError(
-                f"engine='firth' is for up to {EXACT_LIMIT:,} items, and does not model ties; use engine='map', or "
-                "ties='half'"
-            )
+        if self.name == "firth" and counts.n_items > EXACT_LIMIT:
+            raise InputError(f"engine='firth' is for up to {EXACT_LIMIT:,} items; use engine='map'")
         if self.name == "sirt" and (counts.comparisons <= 2 * self.eps).any():
             raise InputError(
                 f"the comparisons of an item weigh less than sirt's adjustment, 2 eps = {2 * self.eps:g}: scale the "
                 "weights up, lower eps, or use engine='map'"
             )
-        if counts.tied is not None and counts.tied.sum() >= counts.times.sum():
-            raise FitError("every comparison is a tie: Davidson's nu would be infinite, and the scores are all equal")
         root = self.solve(counts)
         if root.converged:
             return _averaged(counts, root) if self.averaged else root, []
         groups = f" between {named_parts(counts.ids, root.groups)}" if root.groups else ""
-        is_plain = not root.at.n_further
-        if self.name == "sirt" and is_plain:
+        if self.name == "sirt" and not self.position:
             said = (
                 f"no finite scores solve sirt's equations for these comparisons: the distance{groups} is open. The "
                 f"scores are those after {root.iterations} of sirt's own steps; more comparisons settle it"
             )
             return root, [notice(said)]
-        if self.name == "mle" and is_plain:
+        if self.name == "mle" and not self.position:
             raise FitError(
                 f"the likelihood has no maximum: items won or lost every comparison with the others, and the distance"
                 f"{groups} would be infinite. Add comparisons, or use engine 'sirt', 'map', 'firth'"
             )
         raise FitError(
             f"engine {self.name!r} found no finite estimate: the distance{groups} is open, or these comparisons cannot "
-            "tell a position effect or ties from the scores. Add comparisons in both orders, or leave out position= "
-            "and ties='davidson'"
+            "tell a position effect from the scores. Add comparisons in both orders, or leave out position="
         )
 
 
@@ -262,14 +256,10 @@ def learned_spread(counts: Counts) -> float:
 
     It is that of the Bayesian model without lapses and position effect, by its normal approximation
     (:mod:`pairscale.models.bayes.normal`): around the mode alone, a spread would come out a tenth to a third too small.
-    Where ties are modelled, it is learned without them: given that there is none, the model is that of Bradley and
-    Terry with the same scores.
     """
     from pairscale.models.bayes.normal import Target, around_center
 
-    tied = 0.0 if counts.tied is None else counts.tied
-    won = counts.won - tied / 2
-    times = np.concatenate([won, counts.times - tied - won])
+    times = np.concatenate([counts.won, counts.times - counts.won])
     cells = Cells(
         winner=np.concatenate([counts.first, counts.second]),
         loser=np.concatenate([counts.second, counts.first]),
@@ -284,7 +274,7 @@ def learned_spread(counts: Counts) -> float:
 def _averaged(counts: Counts, root: Root) -> Root:
     """The same root with the information averaged over the posterior.
 
-    At the mode it is a little too large: 95 % intervals would cover 93 to 94 %. Modelled ties are left as they are.
+    At the mode it is a little too large: 95 % intervals would cover 93 to 94 %.
     """
     gap = root.at.gaps(counts)
     for _ in range(2):
@@ -293,6 +283,7 @@ def _averaged(counts: Counts, root: Root) -> Root:
         for node, share in zip(*gauss_hermite(3), strict=True):
             p = scipy.special.expit(gap + node * np.sqrt(apart))
             weight += share * p * (1 - p)
-        information = with_weights(root.now.information, root.at, counts.times * weight)
+        prior = root.now.information.prior
+        information = information_of(counts, counts.times * weight, prior, position=root.at.position)
         root = replace(root, now=replace(root.now, information=information))
     return root

@@ -12,7 +12,7 @@ close ones. An item compared with itself is in that comparison twice.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -30,7 +30,6 @@ from pairscale.models.likelihood import outcome_probabilities
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
-    from pairscale.models.data import Ties
 
 _FLAG = 2.0
 _SAME_THETA = 1e-9
@@ -88,8 +87,7 @@ def fit_statistics(fit: Any, *, judge: str | None = None) -> FitStatistics:
     notices = []
     if judge is None and times_of(fit.comparisons) is not None:
         notices.append(notice("comparisons were counted without their judges, who have no statistics"))
-    ties = cast("Ties", fit.provenance.settings.get("ties", "drop"))
-    outcomes = read_outcomes(Results(fit.comparisons), ties=ties, cluster=judge)
+    outcomes = read_outcomes(Results(fit.comparisons), ties=fit.options["ties"], cluster=judge)
     ids = fit.theta["ID"].to_list()
     place = {name: at for at, name in enumerate(ids)}
     number = np.array([place.get(name, -1) for name in outcomes.ids], dtype=np.int64)
@@ -97,7 +95,7 @@ def fit_statistics(fit: Any, *, judge: str | None = None) -> FitStatistics:
     second = number[outcomes.second]
     # An item that met only itself has no score; of an item with itself, only sirt counts comparisons.
     kept = (first >= 0) & (second >= 0)
-    if fit.engine != "sirt" or fit.position is not None or fit.ties is not None:
+    if fit.engine != "sirt" or fit.position is not None:
         kept &= first != second
     first = first[kept]
     second = second[kept]
@@ -106,11 +104,10 @@ def fit_statistics(fit: Any, *, judge: str | None = None) -> FitStatistics:
     theta = fit.theta["theta"].to_numpy()
     apart = theta[first] - theta[second]
     gap = apart + fit.position.b * (first != second) if fit.position else apart
-    nu = fit.ties.nu if fit.ties else 0.0
-    won, lost, tie = outcome_probabilities(gap, nu)
-    variance = (won + lost) / 4 - ((won - lost) / 2) ** 2 if nu else won * lost
+    won, lost = outcome_probabilities(gap)
+    variance = won * lost
     # 1 - E as the other side's share, which keeps its digits where the first is almost sure to win.
-    square = np.where(result == 1, lost + tie / 2, result - (won + tie / 2)) ** 2
+    square = np.where(result == 1, lost, result - won) ** 2
     both = np.concatenate([first, second])
     items = mean_squares(both, np.tile(square, 2), np.tile(variance, 2), len(ids), np.tile(times, 2))
     items = items.insert_column(0, pl.Series("ID", ids, dtype=pl.String)).filter(pl.col("comparisons") > 0)

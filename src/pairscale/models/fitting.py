@@ -114,7 +114,7 @@ def fit(
         prior_sd: Of bayes and ``map``: the standard deviation of the scores' prior; ``learned`` by default.
         repeats: How to count repeats of a pair: ``learned`` (the default of bayes and ``map``), ``independent``, or
             their excess agreement from 0 (each is new evidence) to 1 (none is).
-        ties: ``half`` (half a win for each; the default of bayes), ``drop`` (the default of bt), or of bt ``davidson``.
+        ties: ``half`` (half a win for each; the default of bayes) or ``drop`` (the default of bt).
         chosen: How the pairs were chosen: ``beforehand``, or ``adaptive``, by what earlier answers said. A run file
             knows it.
         ids: All items there are. A run file knows them.
@@ -239,8 +239,6 @@ def _fit_bayes(
 
     slopes = judges == "slopes"
     graded = answer == "probability"
-    if ties == "davidson":
-        raise InputError("ties='davidson' belongs to model='bt'; the Bayesian model takes 'half' or 'drop'")
     if graded and (slopes or ties is not None):
         raise InputError("answer='probability' does not take ties or judges='slopes'; leave it out")
     if slopes and (engine == "laplace" or options["prior_sd"] != "learned"):

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy
@@ -249,8 +248,7 @@ def _solve_many(information: Information, right: Floats, accuracy: float) -> Flo
     """Solutions by conjugate gradients, one for each column of right sides."""
     counts = information.counts
     size = counts.n_items
-    begins = np.searchsorted(counts.first, np.arange(size + 1))  # pairs are in the order of their first items
-    upper: Any = scipy.sparse.csr_array((information.weights, counts.second, begins), shape=(size, size))
+    upper = counts.matrix(information.weights)
     lower = upper.T
     border = information.border
     corner = information.corner

@@ -84,7 +84,7 @@ def assess(
     if variance is None:
         if root.converged:
             raise FitError("no standard errors: the information about the scores is singular")
-        variance = np.full(size + root.at.n_further, np.nan)
+        variance = np.full(size + root.at.position, np.nan)
     se_mean = np.sqrt(variance[:size])
     z = NormalDist().inv_cdf((1 + options["level"]) / 2)
     uncertainty = Uncertainty(se_mean, se_mean, se_mean, np.sqrt(variance[size:]), z)
@@ -135,9 +135,9 @@ def _sandwich(model: Floats, counts: Counts, units: Units, root: Root) -> Floats
     if groups < 2:
         raise FitError("robust standard errors need at least 2 clusters; all comparisons are of one")
     members = np.asarray(units.cluster)
-    won, _, tie = outcome_probabilities(root.at.gaps(counts), root.at.nu)
+    won, _ = outcome_probabilities(root.at.gaps(counts))
     weight = units.weight * units.times
-    surplus = weight * (units.result - (won + tie / 2)[units.pair])
+    surplus = weight * (units.result - won[units.pair])
 
     def along(column: Ints | int, values: Floats) -> Floats:
         sums = np.bincount(members * width + column, values, groups * width)
@@ -146,8 +146,6 @@ def _sandwich(model: Floats, counts: Counts, units: Units, root: Root) -> Floats
     scores = along(counts.first[units.pair], surplus) - along(counts.second[units.pair], surplus)
     if root.at.position:
         scores += along(size, surplus)
-    if root.at.ties:
-        scores += along(width - 1, weight * ((units.result == 0.5) - np.asarray(tie)[units.pair]))
     half = scores @ model
     return half.T @ half * (groups / (groups - 1))
 
@@ -213,8 +211,6 @@ def _fitted_block(
             first = counts.first[has_comparisons]
             if len(linked_groups(first, counts.second[has_comparisons], counts.n_items)) > 1:
                 continue
-        if start.ties and resampled.tied is not None and not 0 < resampled.tied.sum() < resampled.times.sum():
-            continue
         root = engine.solve(resampled, start)
         if root.converged:
             draws.append(root.at.values)

@@ -156,10 +156,10 @@ def group_labels(first: Ints, second: Ints, n: int, *, directed: bool = False) -
         directed: count as a group only what can be reached both ways, from the first to the second of pairs.
     """
     if n > WITHOUT_SCIPY:
-        from scipy.sparse import coo_array
+        from scipy.sparse import csr_array
         from scipy.sparse.csgraph import connected_components
 
-        graph = coo_array((np.ones(len(first)), (first, second)), shape=(n, n))
+        graph = csr_array((np.ones(len(first)), (first, second)), shape=(n, n))
         return np.asarray(connected_components(graph, directed=directed, connection="strong")[1], dtype=np.int64)
     reached = np.eye(n, dtype=bool)
     reached[first, second] = True

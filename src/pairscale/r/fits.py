@@ -60,8 +60,8 @@ def fit_bt_model(bt_data: Table, engine: str = "auto", verbose: bool = False, **
         0.0
     """
     given = _renamed(options, refcat="reference")
-    if given.pop("ignore_ties", True) is False:
-        given.setdefault("ties", "davidson")
+    if given.pop("ignore_ties", True) is False and "ties" not in given:
+        raise InputError("ties are not modelled; count half a win for each with ties='half', or leave ignore_ties out")
     if "fix_eta" in given:
         fixed = given.pop("fix_eta")
         if fixed not in (None, 0):

@@ -240,7 +240,7 @@ def wins(source: Any) -> Figure:
         raise InputError(
             f"{len(ids):,} items are too many to draw who beats whom (at most {MAX_NAMED}); draw their scores"
         )
-    share = _fitted_shares(source, draws, parts)
+    share = _fitted_shares(draws, parts)
     labels = names(ids)
     cells = [_cell(i, j, float(share[i, j]), labels) for i, j in np.argwhere(np.isfinite(share)).tolist()]
     if not cells:
@@ -281,13 +281,11 @@ def _order(fit: Any) -> tuple[list[str], Any, Any]:
     return table["ID"].to_list(), table["theta"].to_numpy()[None, :], parts
 
 
-def _fitted_shares(fit: Any, draws: Any, parts: Any) -> Any:
+def _fitted_shares(draws: Any, parts: Any) -> Any:
     """The mean over the draws of the probability that a row beats a column."""
     from pairscale.models.likelihood import outcome_probabilities
 
-    ties = getattr(fit, "ties", None)
-    nu = 0.0 if ties is None else ties.nu
-    share = np.stack([outcome_probabilities(one[:, None] - draws, nu)[0].mean(axis=0) for one in draws.T])
+    share = np.stack([outcome_probabilities(one[:, None] - draws)[0].mean(axis=0) for one in draws.T])
     share[(parts[:, None] != parts) | np.eye(len(parts), dtype=bool)] = np.nan
     return share
 

@@ -35,25 +35,20 @@ if TYPE_CHECKING:
 BLOCK = 2**18
 """Numbers that are worked on at a time: some arrays of 2 MB, whatever the number of parameters."""
 
-_LEAST_DRAWS = 4
-
 
 def rhat_and_ess(draws: npt.NDArray[np.generic]) -> tuple[Floats, Floats]:
     """Rank-normalised split R-hat, the larger of bulk and tail, and bulk effective sample size, per parameter.
 
     Args:
-        draws: of shape (draws, chains, parameters).
+        draws: of shape (draws, chains, parameters), four draws or more.
 
     Returns:
         Two numbers a parameter. R-hat is perfect at 1, and infinite when every chain stands still at its own place.
-        The size is more than there are draws when these alternate. NaN for a parameter that is constant or not finite,
-        and with fewer than four draws.
+        The size is more than there are draws when these alternate. NaN for a parameter that is constant or not finite.
     """
     n_draws, n_chains, n_params = draws.shape
     rhats = np.full(n_params, np.nan)
     sizes = np.full(n_params, np.nan)
-    if n_draws < _LEAST_DRAWS:
-        return rhats, sizes
     half = n_draws // 2
     total = 2 * half * n_chains
     ranks = np.arange(2, 2 * total + 1) / 2  # an average rank is whole or half

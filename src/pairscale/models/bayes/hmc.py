@@ -18,7 +18,6 @@ exact, they only move less.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -39,19 +38,6 @@ _DECAY = 0.75
 
 LogDensity: TypeAlias = Callable[..., tuple[Floats | None, Floats]]
 """The log density of columns of positions (if ``value``) and its gradient, scaled to a curvature near one."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Transitions:
-    """What a number of transitions gave.
-
-    Attributes:
-        positions: (transitions, parameters, chains).
-        divergences: transitions whose energy error was above 1000.
-    """
-
-    positions: Floats
-    divergences: int
 
 
 class LockStepHMC:
@@ -101,8 +87,12 @@ class LockStepHMC:
         self._count = 0
         self._mean_log = np.log(self.step)
 
-    def advance(self, n: int, *, adapt: bool, on_draw: Callable[[], None] | None = None) -> Transitions:
-        """Make ``n`` transitions; with ``adapt`` the step size follows the acceptance, and ends at its average."""
+    def advance(self, n: int, *, adapt: bool, on_draw: Callable[[], None] | None = None) -> tuple[Floats, int]:
+        """Make ``n`` transitions; with ``adapt`` the step size follows the acceptance, and ends at its average.
+
+        Returns:
+            The positions (transitions, parameters, chains), and how many transitions had an energy error above 1000.
+        """
         kept = np.empty((n, *self._z.shape))
         divergences = 0
         for at in range(n):
@@ -115,7 +105,7 @@ class LockStepHMC:
                 on_draw()
         if adapt and n:
             self.step = float(np.exp(self._mean_log))
-        return Transitions(kept, divergences)
+        return kept, divergences
 
     def _transition(self) -> tuple[Floats, int]:
         time = self._path * self._rng.uniform(*_JITTER)

@@ -218,7 +218,7 @@ def round_figures(
         "top20_boundary_entropy_p90": np.quantile(entropy, 0.9),
         "nn_diff_sd_mean": difference_sd.mean(),
         "nn_diff_sd_p90": np.quantile(difference_sd, 0.9),
-        "reliability_EAP": eap_reliability(items.theta_mean, items.theta_sd) if has_spread else None,
+        "reliability_EAP": eap_reliability(items.theta_mean, variance) if has_spread else None,
         "theta_sd_eap": eap_variance**0.5,
         "reliability_r2": expected_r2(posterior.theta, items.theta_mean) if eap_variance > 0 else None,
     }

@@ -31,7 +31,7 @@ from pairscale.models.bayes.model import (
     gauss_hermite,
     pair_keys,
 )
-from pairscale.models.bayes.settings import Repeats, require_repeats
+from pairscale.models.bayes.settings import Repeats
 from pairscale.models.data import side_sums
 
 _ROUNDS = 4
@@ -74,7 +74,6 @@ def count_repeats(answers: Answers, model: JudgeParameters, repeats: Repeats) ->
 
 def repeat_agreement(answers: Answers, cells: Cells, model: JudgeParameters, repeats: Repeats) -> RepeatAgreement:
     """How far repeats agree, and the excess agreement to count them with."""
-    repeats = require_repeats(repeats)
     pair, won, lost = _asked_again(answers)
     times = won + lost
     weight = 2 / times.sum(axis=1)  # of two answers on the same pair

@@ -141,8 +141,8 @@ def _cold(density: Density, settings: MCMCSettings, rng: np.random.Generator, ti
     rest = settings.iter_warmup - n_first
     skipped = n_first // 4
     sampler.advance(skipped, adapt=True, on_draw=tick)
-    early = sampler.advance(n_first - skipped, adapt=True, on_draw=tick)
-    draws = np.concatenate([first.to_x(z) for z in early.positions], axis=1)
+    early, _ = sampler.advance(n_first - skipped, adapt=True, on_draw=tick)
+    draws = np.concatenate([first.to_x(z) for z in early], axis=1)
     fallbacks: tuple[str, ...] = ()
     if draws.shape[1] >= _TEACH:
         step = sampler.step
@@ -152,7 +152,7 @@ def _cold(density: Density, settings: MCMCSettings, rng: np.random.Generator, ti
         if not sampler.collapsed:
             return Begun(sampler, coordinates, warm=False, learned=True)
         sampler.step = step
-        sampler.move(first, early.positions[-1])
+        sampler.move(first, early[-1])
         fallbacks = (_UNLEARNED,)
     sampler.advance(rest, adapt=True, on_draw=tick)
     if sampler.collapsed:
@@ -193,9 +193,9 @@ def _drawn(
     kept: list[Floats] = []
     divergences = 0
     while True:
-        done = begun.sampler.advance(planned - len(kept), adapt=False, on_draw=tick)
-        kept += [begun.coordinates.to_x(z) for z in done.positions]
-        divergences += done.divergences
+        positions, diverged = begun.sampler.advance(planned - len(kept), adapt=False, on_draw=tick)
+        kept += [begun.coordinates.to_x(z) for z in positions]
+        divergences += diverged
         draws = np.stack(kept).transpose(0, 2, 1)
         theta = draws[:, :, : density.n]
         theta = theta - theta.mean(axis=2, keepdims=True)
