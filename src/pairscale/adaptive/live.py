@@ -129,9 +129,10 @@ class View:
         require_int(self.redraw_every, "progress_redraw_every", least=1)
         self._silent = require_progress(self.progress) == "none"
         self._errors_left = _SHOWN_ERRORS * self.show_errors
-        self._is_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self._output = LiveOutput(self.clock) if not self._is_terminal and in_notebook() else None
-        self._is_plain = not self._is_terminal and self._output is None  # lines, one below the other
+        is_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._clear = _CLEAR_LINE if is_terminal else ""
+        self._output = LiveOutput(self.clock) if not is_terminal and in_notebook() else None
+        self._is_plain = not is_terminal and self._output is None  # lines, one below the other
         self._notes: list[str] = []  # below the line of a notebook
         self._began = self._next_drawing = self.clock()
         self._steps = 0
@@ -142,8 +143,7 @@ class View:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        if self._is_terminal:
-            self._write(_CLEAR_LINE)
+        self._write(self._clear)
         self._next_drawing = self._began
         if self._output is not None:
             self._draw()
@@ -181,10 +181,8 @@ class View:
         if self._output is not None:
             self._notes.append(line)
             self._draw()
-        elif self._is_terminal:
-            self._write(f"{_CLEAR_LINE}{line}\n")
         else:
-            self._write(f"{line}\n")
+            self._write(f"{self._clear}{line}\n")
 
     def _write(self, text: str) -> None:
         """Write to standard error, or fall silent when it is not there any more."""
@@ -204,7 +202,7 @@ class View:
             self._output.show([self._line(), *self._notes])
         else:
             width = shutil.get_terminal_size().columns
-            self._write(f"{_CLEAR_LINE}{self._line()[: width - 1]}")
+            self._write(f"{self._clear}{self._line()[: width - 1]}")
 
     def _line(self) -> str:
         """How far the run is."""
@@ -538,7 +536,7 @@ class LiveRun:
         self._fitting = None
         self.state.warm = outcome.warm
         row = self._log_refit(outcome)
-        self._engine.apply(outcome.belief, stop_reason=row["stop_reason"] if row["stop_decision"] else None)
+        self._engine.apply(outcome.belief, stop_reason=row["stop_reason"])
         self.fit_if_due()
 
     async def close(self) -> None:

@@ -430,8 +430,6 @@ class Replay:
             self.end(event["reason"])
         elif kind == "refit":
             self.refit(event["refit_id"], is_closing=event["is_closing"])
-        else:
-            raise StoreDamagedError(f"nothing is known of an event {kind!r}")
 
     def end(self, reason: str | None) -> None:
         """A call ended."""
@@ -444,15 +442,11 @@ class Replay:
         row = self.rounds[number - 1]
         self.state.add_refit(row, pl.DataFrame(self.items[number - 1]["columns"], schema=ITEM_LOG))
         if not is_closing:
-            reason = row["stop_reason"] if row["stop_decision"] else None
-            self.engine.apply(self.belief(number), stop_reason=reason)
+            self.engine.apply(self.belief(number), stop_reason=row["stop_reason"])
 
     def belief(self, number: int) -> Belief:
         """What a refit found."""
-        data = self._beliefs[number - 1]
-        if data is None:
-            raise StoreDamagedError(f"what refit {number} found is missing; restore the run file from a copy")
-        return Belief.from_bytes(data)
+        return Belief.from_bytes(self._beliefs[number - 1] or b"")
 
 
 def _engine_of(start: Row, where: str, selector: str | OwnSelector | None) -> Engine:
@@ -517,20 +511,14 @@ def load_session(where: str, selector: str | OwnSelector | None = None) -> Adapt
     """The run of a file, checked and ready to continue."""
     with open_run(where) as store, store.snapshot():
         check_session(store, where)
-        try:
-            replay = Replay(store, where, selector)
-            replay.run()
-            state = replay.state
-            for row in replay.rows:
-                state.add_step(row)
-            last = state.last_refit
-            warm = None if last is None else store.read_blob("warm", last["refit_id"])
-            state.warm = None if warm is None else warm_from_bytes(warm)
-        except InputError:
-            raise
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            problem = f"the log does not fit together ({type(error).__name__}: {error}); restore the file from a copy"
-            raise StoreDamagedError(f"{where}: {problem}") from error
+        replay = Replay(store, where, selector)
+        replay.run()
+        state = replay.state
+        for row in replay.rows:
+            state.add_step(row)
+        last = state.last_refit
+        warm = None if last is None else store.read_blob("warm", last["refit_id"])
+        state.warm = None if warm is None else warm_from_bytes(warm)
         state.cost = store.spent()
         entered = store.get_meta("adaptive_condition")
         state.judge_id = None if entered is None else store.condition(entered).judge_id
