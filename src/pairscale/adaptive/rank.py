@@ -557,7 +557,7 @@ def load_adaptive_session(session_dir: FilePath, *, selector: str | OwnSelector 
         >>> load_adaptive_session(folder)
         <AdaptiveState: 3 items, 0 comparisons, 0 steps, next: warm_start>
     """
-    return load_session(existing_path(session_dir), selector)
+    return adaptive_rank_resume(session_dir, selector=selector)
 
 
 @checked

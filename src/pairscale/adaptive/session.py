@@ -306,14 +306,15 @@ def as_items(items: Any) -> pl.DataFrame:
     if isinstance(items, list | tuple | np.ndarray | pl.Series) and not any(
         isinstance(item, Mapping) for item in items
     ):
-        frame = pl.DataFrame({"ID": [str(item) for item in items]}, schema={"ID": pl.String})
-    else:
-        frame = to_frame(items, "items")
-        named = next((name for name in ("ID", "item_id", "id") if name in frame.columns), "ID")
-        frame = frame.rename({named: "ID"}, strict=False)
+        items = pl.DataFrame({"ID": list(map(str, items))}, schema={"ID": pl.String})
+    frame = to_frame(items, "items")
+    for name in ("item_id", "id"):
+        if "ID" not in frame.columns:
+            frame = frame.rename({name: "ID"}, strict=False)
     frame = require_ids(frame, ["ID"], "items")
-    text = pl.col("text") if "text" in frame.columns else pl.lit("")
-    frame = require_unique(frame.with_columns(text=text.cast(pl.String).fill_null("")), "items")
+    if "text" not in frame.columns:
+        frame = frame.with_columns(text=pl.lit(""))
+    frame = require_unique(frame.with_columns(pl.col("text").cast(pl.String).fill_null("")), "items")
     return frame.select("ID", "text", pl.exclude("ID", "text", "item_id"))
 
 
@@ -545,9 +546,9 @@ def change_settings(
     btl = BTLConfig.for_items(len(state.ids), btl_config)
     adaptive = AdaptiveConfig.for_items(len(state.ids), adaptive_config, refit_pairs_target=btl.round_basis)
     before = asdict(engine.btl) | asdict(engine.config)
-    now = asdict(btl) | asdict(adaptive)
+    after = asdict(btl) | asdict(adaptive)
     changed = {
-        name: f"{name} is {value!r}, was {before[name]!r}" for name, value in now.items() if value != before[name]
+        name: f"{name} is {after[name]!r}, was {before[name]!r}" for name in after if after[name] != before[name]
     }
     if not changed:
         return
@@ -560,13 +561,16 @@ def change_settings(
     new: dict[str, Any] = {"adaptive_config": adaptive_config, "btl_config": btl_config}
     state.settings |= new
     state.ended = None
+    kind = "configure"
+    reason = None
     if is_paused and set(changed) <= set(STOP_SETTINGS):
         reason = engine.stops_now(state.last_refit, btl)
-        ends = "; the last refit meets it, so that the run stops here" if reason is not None else ""
+        ends = "; the last refit meets it, so that the run stops here" if reason else ""
         notice(f"another stop rule from here on: {', '.join(changed.values())}{ends}")
+        kind = "stop_rule"
         new = {"btl_config": btl_config, "stop_reason": reason}
-    state.unlogged.append(event_of("stop_rule" if "stop_reason" in new else "configure", engine, **new))
-    engine.configure(new.get("adaptive_config"), btl_config, stop_reason=new.get("stop_reason"))
+    state.unlogged.append(event_of(kind, engine, **new))
+    engine.configure(new.get("adaptive_config"), btl_config, stop_reason=reason)
 
 
 def join_items(state: AdaptiveState, late: pl.DataFrame) -> None:
@@ -586,7 +590,8 @@ def withdraw_items(state: AdaptiveState, ids: Sequence[str]) -> None:
     new = [name for name in dict.fromkeys(ids) if name not in state.withdrawn]
     if not new:
         return
-    if unknown := [name for name in new if name not in state.ids]:
+    unknown = [name for name in new if name not in state.ids]
+    if unknown:
         raise InputError(f"`without=`: the run has no text {listed(unknown)}")
     # A question of a step that was never finished may stand in the run file; its number is not used for another pair.
     with state.reading() as store:

@@ -47,9 +47,10 @@ class ReverseConsistency(ReprMixin, table="details", columns=_SHOWN):
     without_winner: int
     notices: tuple[str, ...]
 
-    def __repr__(self) -> str:
-        n, same, share = self.summary.row(0)
-        return f"<ReverseConsistency: {same:,} of {n:,} pairs consistent{f' ({share:.1%})' if n else ''}>"
+    def __str__(self) -> str:
+        n_pairs, n_consistent, share = self.summary.row(0)
+        words = f"{n_consistent:,} of {n_pairs:,} pairs consistent"
+        return f"{words} ({share:.1%})" if n_pairs else words
 
 
 @dataclass(frozen=True, slots=True, repr=False)
