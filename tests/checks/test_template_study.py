@@ -9,7 +9,7 @@ from scipy.stats import binomtest
 from tests.batching import pairs_of, simulator
 
 import pairscale as ps
-from pairscale.checks.published import OTHER_WORDINGS, published_default_template, published_template_study
+from pairscale.checks.published import published_default_template, published_template_study
 from pairscale.checks.templates import STUDY, template_study
 from pairscale.core.errors import InputError
 from pairscale.testing import ProviderSimulator
@@ -281,14 +281,6 @@ def test_the_published_default_template():
     printed = {f"{p:.3f}" for p in study.table["p_sample1_overall"]}
     assert printed <= possible[45]
     assert not printed - {"1.000"} & possible[90]
-
-
-@pytest.mark.parametrize("study", [published_template_study(), published_default_template()])
-def test_every_display_says_whose_wordings_were_measured(study):
-    assert OTHER_WORDINGS in repr(study)
-    assert OTHER_WORDINGS in str(study)
-    assert "Mercer, S. (2025), pairwiseLLM" in study.source
-    assert study.notices == (OTHER_WORDINGS,)
 
 
 def test_cells_may_be_measured_by_several_workers(study):
