@@ -137,6 +137,19 @@ def test_one_run_file_resumes_the_study(tmp_path, study):
     assert first.table.select("template_id", "backend", "judge").row(0) == ("concise", "function", "mine/concise")
 
 
+def test_pairs_that_are_there_in_both_orders_are_asked_once_in_each():
+    asked = []
+
+    def judge(A, B):
+        asked.append((A["ID"], B["ID"]))
+        return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+
+    both = pl.concat([PAIRS, ps.sample_reverse_pairs(PAIRS, 1, seed=1).select(PAIRS.columns)])
+    study = template_study(both, templates=["concise"], judge={"mine": judge}, progress=False)
+    assert len(set(asked)) == len(asked) == both.height
+    assert study.table["n_pairs"].to_list() == [PAIRS.height]
+
+
 def test_a_judge_function_is_given_each_template():
     def terse(A, B, prompt_template=""):
         return {"is_valid": True, "Y": 1 if len(prompt_template) < few else int(len(A["text"]) > len(B["text"]))}

@@ -206,11 +206,10 @@ def template_study(
     for row, messages in values_of(list(run_tasks(partial(_measured, level=level), cells, n_jobs)), "cell"):
         rows.append(row)
         notices += map(notice, messages)
-    study = study_of(rows, level, notices)
+    study = study_of(rows, level, ())
     if study.table.height < study.ranking.height * study.table.select(_NAMES[1:]).n_unique():
-        gaps = notice("not every judge used every template, so the ranking does not compare like with like")
-        study = replace(study, notices=(*study.notices, gaps))
-    return study
+        notices.append(notice("not every judge used every template, so the ranking does not compare like with like"))
+    return replace(study, notices=tuple(notices))
 
 
 def study_of(rows: Sequence[Mapping[str, Any]], level: float, notices: Iterable[str]) -> TemplateStudy:
@@ -336,12 +335,14 @@ def _takes_template(function: Callable[..., Any]) -> bool:
 
 
 def _both_orders(data: Table) -> pl.DataFrame:
-    """The pairs as they stand, and the other way round."""
+    """The pairs as they stand, and the other way round where they do not stand so already."""
     # A pair's own name means one order of it; the reversed pairs are other questions.
     forward = as_pairs(data).drop("pair_uid", "custom_id", strict=False)
     if forward.height == 0:
         raise InputError("there are no pairs to judge")
-    return pl.concat([forward, swapped(forward, np.ones(forward.height, dtype=bool))])
+    reverse = swapped(forward, np.ones(forward.height, dtype=bool))
+    new = reverse.join(forward, on=["ID1", "ID2"], how="anti", maintain_order="left")
+    return pl.concat([forward, new])
 
 
 async def _answered(
