@@ -431,6 +431,8 @@ class Replay:
             self.end(event["reason"])
         elif kind == "refit":
             self.refit(event["refit_id"], is_closing=event["is_closing"])
+        else:
+            raise StoreDamagedError(f"nothing is known of an event {kind!r}")
 
     def end(self, reason: str | None) -> None:
         """A call ended."""
