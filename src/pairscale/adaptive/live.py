@@ -502,7 +502,8 @@ class LiveRun:
 
     def limit(self) -> str | None:
         """The limit that forbids another question now."""
-        limits, engine = self.limits, self._engine
+        limits = self.limits
+        engine = self._engine
         if engine.is_failing and self._without_winner.is_general:
             return "judge_failing"
         if engine.is_flipping:
@@ -568,7 +569,8 @@ class LiveRun:
 
 def _say_how_it_ended(state: AdaptiveState) -> None:
     """Say what a user has to know of the end of a call."""
-    engine, ended = state.engine, state.ended
+    engine = state.engine
+    ended = state.ended
     if ended == "judge_failing":
         notice(
             f"paused: {engine.config.max_failures_in_row} answers in a row were not valid; the last reason: "

@@ -92,7 +92,8 @@ class PositionalBias(ReprMixin, ReportMixin, table="summary"):
     def verdict(self) -> str:
         """The finding in plain words."""
         row = self.summary.row(0, named=True)
-        first, second = row["n_both_first"], row["n_both_second"]
+        first = row["n_both_first"]
+        second = row["n_both_second"]
         leans = leaning(first, second, self.level)
         if leans in {"first", "second"}:
             finding = f"position bias: the {leans} position is favoured; position decided"
