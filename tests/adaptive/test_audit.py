@@ -249,6 +249,7 @@ TAMPERED: dict[str, tuple[Callable[[Tamper], None], str]] = {
     "quotas": (change("round_log", -1, round_pairs_effective=77), "round_pairs_effective"),
     "balance": (refit(pos_balance_sd=7.5), "pos_balance_sd"),
     "health": (refit(starve_rate_since_last_refit=0.99), "starve_rate_since_last_refit"),
+    "flips": (refit(n_flips=99), "n_flips"),
     "a stop that was none": (lambda t: stop(t, True, "btl_converged"), "stop_decision"),
     "no stop where there was one": (lambda t: stop(t, False, None), "stop_decision"),
     "the reason of an end": (end("btl_converged"), "btl_converged"),

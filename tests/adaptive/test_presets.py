@@ -34,18 +34,17 @@ def test_the_documents_preset_is_the_defaults_of_the_configurations():
 
 @pytest.mark.parametrize("wrong", ["pollitt", "", "PAIRSCALE"])
 def test_an_unknown_preset_is_refused_with_the_names_there_are(wrong, tmp_path):
-    words = "preset must be 'pairscale' or 'pairwiseLLM'"
-    with pytest.raises(InputError, match=words):
-        ps.rank(samples(4), judge=better, preset=wrong, run=tmp_path / "run.db", **QUICK)
-    with pytest.raises(InputError, match=words):
-        ps.adaptive_rank(samples(4), judge=better, preset=wrong, progress="none", n_steps=None)
-    with pytest.raises(InputError, match=words):
-        ps.adaptive_rank_start(samples(4), preset=wrong)
-    with pytest.raises(InputError, match=words):
-        ps.simulate(6, selector="random", seeds=1, per_item=1, preset=wrong, progress=False)
-    with pytest.raises(InputError, match=words):
-        ps.plan(6, seeds=1, preset=wrong, progress=False)
-    assert not (tmp_path / "run.db").exists()
+    run = tmp_path / "run.db"
+    for verb, given in (
+        (ps.rank, {"data": samples(4), "judge": better, "run": run, **QUICK}),
+        (ps.adaptive_rank, {"data": samples(4), "judge": better, "run": run, "progress": "none", "n_steps": None}),
+        (ps.adaptive_rank_start, {"items": samples(4), "run": run}),
+        (ps.simulate, {"items": 6, "selector": "random", "seeds": 1, "per_item": 1, "progress": False}),
+        (ps.plan, {"items": 6, "seeds": 1, "progress": False}),
+    ):
+        with pytest.raises(InputError, match="preset must be 'pairscale' or 'pairwiseLLM'"):
+            verb(**given, preset=wrong)
+    assert not run.exists()
 
 
 @pytest.mark.parametrize(("first", "then"), [(OURS, DOCUMENT), (DOCUMENT, OURS)])

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections import Counter
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -14,7 +15,6 @@ import pytest
 
 import pairscale as ps
 from pairscale.adaptive import live
-from pairscale.adaptive.live import AdaptiveSource
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.models.bayes.fit import fit_btl_laplace
 from pairscale.runtime import Runtime
@@ -112,8 +112,8 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         await asyncio.sleep(0)
         return False
 
-    for name, made in (("AdaptiveSource", AdaptiveSource), ("Runtime", Runtime)):
-        monkeypatch.setattr(live, name, partial(made, clock=lambda: seconds[0]))
+    monkeypatch.setattr(live, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
+    monkeypatch.setattr(live, "Runtime", partial(Runtime, clock=lambda: seconds[0]))
     monkeypatch.setattr(Runtime, "_stopped_within", at_once)
     return seconds
 

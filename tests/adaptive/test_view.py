@@ -13,7 +13,6 @@ import pytest
 from pairscale.adaptive.gates import stop_gates
 from pairscale.adaptive.live import RunLimits, View
 from pairscale.core.errors import InputError
-from pairscale.models.bayes.logs import ROUND_LOG
 
 FIGURES = {
     "divergences": 0, "divergences_max_allowed": 0, "max_rhat": 1.0, "max_rhat_allowed": 1.01, "min_ess_bulk": 900.0,
@@ -89,11 +88,7 @@ class Run:
         return [line for line in re.split(r"[\r\n]+", text) if line.strip()]
 
 
-def test_the_rows_of_these_tests_are_of_the_round_log() -> None:
-    assert {*FIGURES, "refit_id", "total_pairs_done", "reliability"} <= set(ROUND_LOG)
-
-
-@pytest.mark.parametrize("mode", ["all", "refits", "steps", "line", True])
+@pytest.mark.parametrize("mode", ["all", "line", True])
 def test_plain_lines(mode: Any) -> None:
     run = Run(mode, redraw_every=2, max_comparisons=2000, max_cost=2.0)
     with run:

@@ -52,8 +52,6 @@ EDITS = {
     "no digest": (lambda d: d.pop("digest"), False, "not as it was written"),
     "old": (lambda d: d.update(schema_version="0"), True, "schema_version '0', and this pairscale reads '1'"),
     "another format": (lambda d: d.update(format="x"), True, "is not a judge card"),
-    "a measure less": (lambda d: d["measures"].pop("cost"), True, "a mistake in it"),
-    "no judge": (lambda d: d.pop("judge"), True, "a mistake in it"),
 }
 
 

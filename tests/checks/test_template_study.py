@@ -9,7 +9,7 @@ from scipy.stats import binomtest
 from tests.batching import pairs_of, simulator
 
 import pairscale as ps
-from pairscale.checks.published import OTHER_WORDINGS, published_default_template, published_template_study
+from pairscale.checks.published import published_default_template, published_template_study
 from pairscale.checks.templates import STUDY, template_study
 from pairscale.core.errors import InputError
 from pairscale.testing import ProviderSimulator
@@ -18,7 +18,8 @@ BIAS = {"concise": 0.0, "weigh": 4.0}
 PAIRS = ps.make_pairs(ps.synthetic_essays(9, seed=1))
 
 
-ROW = {"ID1": "a", "ID2": "b", "better_id": "a", "template_id": "t", "direction": "forward"}
+ROW = {"ID1": "a", "ID2": "b", "better_id": "a", "template_id": "t"}
+BACK = {**ROW, "ID1": "b", "ID2": "a"}
 SHY = PAIRS["ID1"][0]
 
 
@@ -70,10 +71,10 @@ def test_judgements_made_elsewhere_give_the_same(study):
     parts = []
     for template in BIAS:
         judge = swayed(template)
-        for direction, pairs in (("forward", PAIRS), ("reverse", ps.sample_reverse_pairs(PAIRS, 1, seed=1))):
+        for pairs in (PAIRS, ps.sample_reverse_pairs(PAIRS, 1, seed=1)):
             results = ps.submit_pairs(pairs, judge, progress=False).results.select("ID1", "ID2", "better_id")
             labels = {"template_id": template, "backend": "offline", "model": "simulated-1", "thinking": None}
-            parts.append(results.with_columns(direction=pl.lit(direction), **{k: pl.lit(v) for k, v in labels.items()}))
+            parts.append(results.with_columns(**{k: pl.lit(v) for k, v in labels.items()}))
     expected = study.table.filter(pl.col("judge") == "one").drop("judge")
     for data in (pl.concat(parts), pl.concat(parts).to_dicts()):
         table = template_study(data).table
@@ -136,6 +137,19 @@ def test_one_run_file_resumes_the_study(tmp_path, study):
     assert first.table.select("template_id", "backend", "judge").row(0) == ("concise", "function", "mine/concise")
 
 
+def test_pairs_that_are_there_in_both_orders_are_asked_once_in_each():
+    asked = []
+
+    def judge(A, B):
+        asked.append((A["ID"], B["ID"]))
+        return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+
+    both = pl.concat([PAIRS, ps.sample_reverse_pairs(PAIRS, 1, seed=1).select(PAIRS.columns)])
+    study = template_study(both, templates=["concise"], judge={"mine": judge}, progress=False)
+    assert len(set(asked)) == len(asked) == both.height
+    assert study.table["n_pairs"].to_list() == [PAIRS.height]
+
+
 def test_a_judge_function_is_given_each_template():
     def terse(A, B, prompt_template=""):
         return {"is_valid": True, "Y": 1 if len(prompt_template) < few else int(len(A["text"]) > len(B["text"]))}
@@ -166,8 +180,8 @@ def test_the_published_design_runs_through_batches(tmp_path, monkeypatch):
         ]  # fmt: skip
         batches = ps.batch.status(tmp_path / "s.db", offline=True)
     assert studies[0].table.equals(studies[1].table)
-    assert batches.height == 2 * 2 * len(thinking)
-    assert batches["pairs"].to_list() == [6] * batches.height
+    assert batches.height == 2 * len(thinking)
+    assert batches["pairs"].to_list() == [12] * batches.height
     table = studies[0].table
     assert dict(table.select("judge", "thinking").iter_rows()) == thinking
     assert table["n_pairs"].to_list() == [6] * 8
@@ -182,7 +196,7 @@ def test_a_judge_that_ignores_templates_is_said(caplog):
 
 
 def test_a_study_with_gaps_says_so_and_names_what_was_left_out(caplog):
-    both = [ROW, {**ROW, "ID1": "b", "ID2": "a", "direction": "reverse"}]
+    both = [ROW, BACK]
     holed = [*both, {**ROW, "ID2": "c", "better_id": None}]
     cells = {("t", "m"): both, ("u", "m"): both, ("u", "n"): holed}
     study = template_study(
@@ -199,8 +213,7 @@ def test_a_study_with_gaps_says_so_and_names_what_was_left_out(caplog):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: template_study([{**ROW, "direction": "up"}]), "judgements: direction must be 'forward' or 'reverse'"),
-        (lambda: template_study([{"ID1": "a"}]), "judgements: no column 'template_id', 'direction'"),
+        (lambda: template_study([{"ID1": "a"}]), "judgements: no column 'template_id'"),
         (lambda: template_study([ROW]), "t: no pair has a winner in both directions"),
         (lambda: template_study([ROW], level=2), "level must be a number above 0 and below 1, not 2"),
         (lambda: template_study([ROW], templates=["x"]), "templates, run and batch belong to a study that asks judges"),
@@ -283,14 +296,6 @@ def test_the_published_default_template():
     assert not printed - {"1.000"} & possible[90]
 
 
-@pytest.mark.parametrize("study", [published_template_study(), published_default_template()])
-def test_every_display_says_whose_wordings_were_measured(study):
-    assert OTHER_WORDINGS in repr(study)
-    assert OTHER_WORDINGS in str(study)
-    assert "Mercer, S. (2025), pairwiseLLM" in study.source
-    assert study.notices == (OTHER_WORDINGS,)
-
-
 def test_cells_may_be_measured_by_several_workers(study):
     with joblib.parallel_config(backend="threading"):
         again = template_study(
@@ -301,9 +306,8 @@ def test_cells_may_be_measured_by_several_workers(study):
 
 
 def test_a_cell_that_cannot_be_measured_is_left_out_and_named(caplog):
-    row = {**ROW, "judge": "one"}
-    good = [{**row, "template_id": "concise", "direction": way} for way in ("forward", "reverse")]
-    bad = [{**row, "template_id": "weigh", "better_id": None}]
+    good = [{**row, "judge": "one", "template_id": "concise"} for row in (ROW, BACK)]
+    bad = [{**ROW, "judge": "one", "template_id": "weigh", "better_id": None}]
     found = template_study(good + bad)
     assert found.table["template_id"].to_list() == ["concise"]
     assert "1 of 2 cells failed" in caplog.text

@@ -134,7 +134,7 @@ def test_every_display_of_the_published_study_says_whose_wordings_it_is_of(call,
     ("args", "message"),
     [
         ([], "name texts, pairs or judgements as DATA, or see --published"),
-        (["essays"], "essays holds no judgements (there is no column 'direction'); say who judges with --judge"),
+        (["essays"], "essays holds no judgements (there is no column 'template_id'); say who judges with --judge"),
         (["forward.csv"], "forward.csv holds no judgements"),
         (["essays", "--judge", "nobody"], "no judge is called 'nobody'"),
         (["essays", "--judge", "lexical", "--template", "nowhere"], "'nowhere'"),

@@ -9,13 +9,48 @@ from scipy.optimize import minimize
 from scipy.stats import beta
 
 import pairscale as ps
-from pairscale.core.errors import InputError, UnknownNameError
+from pairscale.core.errors import InputError
 from pairscale.models.reliability import spearman
 from pairscale.simulation.planning import _enough, _plan
 from pairscale.simulation.run import MapEstimate, SimulatedRun, _Judge, simulate_run
 from pairscale.simulation.study import RUNS, SETTING, simulate
 
 SELECTORS = ("pollitt", "random", "nearest", "information")
+
+
+IMPOSSIBLE = [
+    (simulate_run, {"n_items": 1}, "n_items must be a whole number of 2 or more, not 1"),
+    (simulate_run, {"ability_sd": 0}, "ability_sd must be a number above 0, not 0"),
+    (simulate_run, {"lapse": 1.5}, "lapse must be a number from 0 to 1, not 1.5"),
+    (simulate_run, {"abilities": [1.0, 2.0]}, "abilities must be 5 numbers"),
+    (simulate_run, {"concurrency": 0}, "concurrency must be a whole number of 1 or more"),
+    (simulate_run, {"max_comparisons": 2.5}, "max_comparisons must be a whole number"),
+    (simulate_run, {"btl_config": {"reliability": 1}}, "btl_config: no field 'reliability'"),
+    (simulate, {"items": ()}, "items must hold one number or more"),
+    (simulate, {"lapse": 2}, "lapse must be a number from 0 to 1, not 2"),
+    (simulate, {"sd": (1, -1)}, "sd must be a number above 0"),
+    (simulate, {"per_item": 0}, "per_item must be a number above 0"),
+    (simulate, {"seeds": 0}, "seeds must be a whole number of 1 or more"),
+    (simulate, {"adaptive_config": {"explore_rate": 7}}, "explore_rate must be a number from 0 to 1"),
+    (simulate, {"selector": ("pollitt", "best")}, "no selector 'best'"),
+    (ps.plan, {"reliability": 1}, "reliability must be a number above 0 and below 1, not 1"),
+    (ps.plan, {"items": 1}, "items must be a whole number of 2 or more"),
+    (ps.plan, {"price": -1}, "price must be a number of 0 or more"),
+    (ps.plan, {"seconds": "2"}, "seconds must be a number of 0 or more"),
+    (ps.plan, {"seeds": 0}, "seeds must be a whole number of 1 or more"),
+    (ps.plan, {"repeats": 1.5}, "repeats must be a number from 0 to 1"),
+    (ps.plan, {"error": 1.0}, "error belongs to answer='probability'"),
+    (ps.plan, {"answer": "probability", "error": 0}, "error must be a number above 0"),
+    (ps.plan, {"answer": "odds"}, "answer must be"),
+]
+
+
+@pytest.mark.parametrize(("verb", "options", "why"), IMPOSSIBLE)
+def test_what_is_impossible_is_refused_before_any_run(verb, options, why, monkeypatch):
+    monkeypatch.setattr("pairscale.simulation.run.run_tasks", None)
+    given = {"n_items": 5} if verb is simulate_run else {"items": 5, "progress": False}
+    with pytest.raises(InputError, match=why):
+        verb(**(given | options))
 
 
 # One run
@@ -90,24 +125,6 @@ def test_a_judge_repeats_its_first_answer_as_often_as_told(repeats, same):
     again = [second if judge.answer(second, first)[0] else first for first, second in pairs]
     agreeing = np.mean([one == other for one, other in zip(winners, again, strict=True)])
     assert agreeing == pytest.approx(same, abs=0.06 if repeats < 1 else 0)
-
-
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        ({"n_items": 1}, "n_items must be a whole number of 2 or more, not 1"),
-        ({"ability_sd": 0}, "ability_sd must be a number above 0, not 0"),
-        ({"lapse": 1.5}, "lapse must be a number from 0 to 1, not 1.5"),
-        ({"abilities": [1.0, 2.0]}, "abilities must be 5 numbers"),
-        ({"concurrency": 0}, "concurrency must be a whole number of 1 or more"),
-        ({"max_comparisons": 2.5}, "max_comparisons must be a whole number"),
-        ({"selector": "best"}, "no selector 'best'"),
-        ({"btl_config": {"reliability": 1}}, "btl_config: no field 'reliability'"),
-    ],
-)
-def test_impossible_settings_are_refused(options, why):
-    with pytest.raises(InputError, match=why):
-        simulate_run(**({"n_items": 5} | options))
 
 
 # The estimate
@@ -195,25 +212,6 @@ def test_processes_give_the_same(study, selectors):
     assert again.curves.sort("selector", "comparisons").equals(there.sort("selector", "comparisons"))
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        ({"items": ()}, "items must hold one number or more"),
-        ({"lapse": 2}, "lapse must be a number from 0 to 1, not 2"),
-        ({"sd": (1, -1)}, "sd must be a number above 0"),
-        ({"per_item": 0}, "per_item must be a number above 0"),
-        ({"seeds": 0}, "seeds must be a whole number of 1 or more"),
-        ({"adaptive_config": {"explore_rate": 7}}, "explore_rate must be a number from 0 to 1"),
-    ],
-)
-def test_an_impossible_study_is_refused_before_any_run(options, why, monkeypatch):
-    monkeypatch.setattr("pairscale.simulation.run.simulate_run", None)
-    with pytest.raises(InputError, match=why):
-        simulate(**({"items": 5, "progress": False} | options))
-    with pytest.raises(UnknownNameError, match="no selector 'best'"):
-        simulate(5, selector=("pollitt", "best"), progress=False)
-
-
 # Plans
 
 
@@ -286,25 +284,6 @@ def test_who_follows_the_advice_gets_there_in_80_of_100_runs(n, sd, reliability)
     there = further.filter(pl.col("stop_reason") == "btl_converged", pl.col("comparisons") <= advised).height
     print(f"\n{n} texts, SD {sd}, to {reliability}: {advised} comparisons, enough for {there} of 40 runs")
     assert there >= 32
-
-
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        ({"reliability": 1}, "reliability must be a number above 0 and below 1, not 1"),
-        ({"items": 1}, "items must be a whole number of 2 or more"),
-        ({"price": -1}, "price must be a number of 0 or more"),
-        ({"seconds": "2"}, "seconds must be a number of 0 or more"),
-        ({"seeds": 0}, "seeds must be a whole number of 1 or more"),
-        ({"repeats": 1.5}, "repeats must be a number from 0 to 1"),
-        ({"error": 1.0}, "error belongs to answer='probability'"),
-        ({"answer": "probability", "error": 0}, "error must be a number above 0"),
-        ({"answer": "odds"}, "answer must be"),
-    ],
-)
-def test_an_impossible_plan_is_refused(options, why):
-    with pytest.raises(InputError, match=why):
-        ps.plan(**({"items": 5, "progress": False} | options))
 
 
 def test_probabilities_need_fewer_comparisons():

@@ -167,7 +167,8 @@ class _Audit(Replay):
         return made
 
     def happen(self, event: Row) -> None:
-        engine, kind = self.engine, event["event"]
+        engine = self.engine
+        kind = event["event"]
         was = f"{kind} is logged after {event['steps']} steps, but in the replay there are {engine.steps} by then"
         _require(event["steps"] == engine.steps, was)
         if kind == "call":
@@ -253,7 +254,8 @@ def _compare(where: str, made: Row, logged: Row, *, only_made: bool = False, sou
     """Whether both say the same; the time of a step is not compared."""
     more = [] if only_made else sorted(set(logged) - set(made) - {"timestamp"})
     for name in [*made, *more]:
-        in_log, made_again = logged.get(name), made.get(name)
+        in_log = logged.get(name)
+        made_again = made.get(name)
         _require(_same(made_again, in_log), f"{where}: {name} is {in_log!r} in the log and {made_again!r} in {source}")
 
 
@@ -272,7 +274,8 @@ def _same(made: Any, logged: Any) -> bool:
 
 def round_columns(request: RefitRequest, logged: Row, items: Row) -> Columns:
     """The columns of the round log that follow from the run, its settings and the scores in the item log."""
-    btl, keep = request.btl, request.counted
+    btl = request.btl
+    keep = request.counted
     degree = request.degree[keep]
     all_means = np.array(items["theta_mean"], dtype=np.float64)
     mean = all_means[keep]

@@ -382,7 +382,9 @@ class Engine:
 
     def admit(self, proposal: Proposal) -> None:
         """A proposal is being asked; :meth:`propose` has done this, a replay does it with what was logged."""
-        a, b, fields = proposal.first, proposal.second, proposal.fields
+        a = proposal.first
+        b = proposal.second
+        fields = proposal.fields
         self.steps = max(self.steps, proposal.step_id)
         if fields["round_stage"] == WARM_START:
             self._warm.admit(fields["i"] - 1, fields["j"] - 1)
@@ -454,7 +456,9 @@ class Engine:
         return row
 
     def _commit(self, proposal: Proposal, row: Columns, more: Columns) -> None:
-        a, b, y = proposal.first, proposal.second, row["Y"]
+        a = proposal.first
+        b = proposal.second
+        y = row["Y"]
         self.ledger.commit(a, b, y, **more)
         row |= {name: value for name, value in more.items() if value is not None}
         row["pair_id"] = self.committed
@@ -482,7 +486,8 @@ class Engine:
 
     def _release(self, proposal: Proposal) -> None:
         """A pair has no valid answer: it counts as not asked in its round, and another link takes its place."""
-        fields, stage = proposal.fields, proposal.fields["round_stage"]
+        fields = proposal.fields
+        stage = proposal.fields["round_stage"]
         self._boundary.count(fields, self.config.boundary_frac, back=True)
         if stage == WARM_START:
             self._warm.rejected(fields["i"] - 1, fields["j"] - 1, self.ledger)

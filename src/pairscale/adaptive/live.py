@@ -31,7 +31,7 @@ from pairscale.adaptive.messages import (
 from pairscale.adaptive.refits import FitFn, RefitOutcome, RefitRequest, fit_name, refit
 from pairscale.adaptive.selection.ledger import FIRST_ANSWERS, TIE
 from pairscale.adaptive.selectors import MissingSelector
-from pairscale.adaptive.session import AdaptiveState, event_of, require_same_judge
+from pairscale.adaptive.session import AdaptiveState, event_of
 from pairscale.core.display import printable
 from pairscale.core.errors import JudgeError, StoreMismatchError
 from pairscale.core.files import write_table
@@ -101,10 +101,11 @@ class RunLimits:
 # What is shown
 
 
+@dataclass(eq=False)
 class View:
     """The progress of one call: a context manager, used from one thread at a time.
 
-    Args:
+    Attributes:
         progress: ``none`` shows nothing; every other mode the same.
         state: the run.
         limits: when the call ends.
@@ -112,47 +113,37 @@ class View:
         show_events: a line for every refit, where the line is not redrawn.
         show_errors: a line for each of the first invalid answers.
         clock: seconds that never go back.
-
-    Attributes:
         prices: the dates of the prices behind the costs.
     """
 
-    def __init__(
-        self,
-        progress: ProgressMode,
-        state: AdaptiveState,
-        limits: RunLimits,
-        *,
-        redraw_every: int = 10,
-        show_events: bool = True,
-        show_errors: bool = True,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._silent = require_progress(progress) == "none"
-        self._state = state
-        self._limits = limits
-        self._redraw_every = require_int(redraw_every, "progress_redraw_every", least=1)
-        self._show_events = show_events
-        self._errors_left = _SHOWN_ERRORS if show_errors else 0
-        self._clock = clock
-        self.prices = ""
-        self._is_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self._output = LiveOutput(clock) if not self._is_terminal and in_notebook() else None
-        self._is_plain = not self._is_terminal and self._output is None  # lines, one below the other
+    progress: ProgressMode
+    state: AdaptiveState
+    limits: RunLimits
+    redraw_every: int = 10
+    show_events: bool = True
+    show_errors: bool = True
+    clock: Callable[[], float] = time.monotonic
+    prices: str = ""
+
+    def __post_init__(self) -> None:
+        require_int(self.redraw_every, "progress_redraw_every", least=1)
+        self._silent = require_progress(self.progress) == "none"
+        self._errors_left = _SHOWN_ERRORS * self.show_errors
+        is_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._clear = _CLEAR_LINE if is_terminal else ""
+        self._output = LiveOutput(self.clock) if not is_terminal and in_notebook() else None
+        self._is_plain = not is_terminal and self._output is None  # lines, one below the other
         self._notes: list[str] = []  # below the line of a notebook
-        self._began = clock()
-        self._next_drawing = self._began
+        self._began = self._next_drawing = self.clock()
         self._steps = 0
         self._is_fitting = False
 
     def __enter__(self) -> Self:
-        self._began = self._clock()
         self._draw()
         return self
 
     def __exit__(self, *_error: object) -> None:
-        if self._is_terminal:
-            self._write(_CLEAR_LINE)
+        self._write(self._clear)
         self._next_drawing = self._began
         if self._output is not None:
             self._draw()
@@ -165,9 +156,9 @@ class View:
             self._errors_left -= 1
             reason = f"({row['invalid_kind']}) for {row['A_id']} and {row['B_id']}: {row['invalid_reason']}"
             self.note(f"step {row['step_id']}: no valid answer {reason}")
-        if self._steps % self._redraw_every == 0:
+        if self._steps % self.redraw_every == 0:
             self._draw()
-        if self._is_plain and self._steps % (self._redraw_every * _STEPS_PER_LINE) == 0:
+        if self._is_plain and self._steps % (self.redraw_every * _STEPS_PER_LINE) == 0:
             self._write(f"{self._line()}\n")
 
     def refit_started(self) -> None:
@@ -178,7 +169,7 @@ class View:
     def refit(self, row: Row) -> None:
         """A refit is done: its row of the round log."""
         self._is_fitting = False
-        if self._is_plain and self._show_events:
+        if self._is_plain and self.show_events:
             which = "closing refit" if row["is_closing"] else "refit"
             facts = f"{row['total_pairs_done']:,} comparisons, {_aim(row)}; {verdict(row)}"
             self._write(f"{which} {row['refit_id']}: {facts.removesuffix('; ')}\n")
@@ -190,10 +181,8 @@ class View:
         if self._output is not None:
             self._notes.append(line)
             self._draw()
-        elif self._is_terminal:
-            self._write(f"{_CLEAR_LINE}{line}\n")
         else:
-            self._write(f"{line}\n")
+            self._write(f"{self._clear}{line}\n")
 
     def _write(self, text: str) -> None:
         """Write to standard error, or fall silent when it is not there any more."""
@@ -206,20 +195,20 @@ class View:
             self._silent = True
 
     def _draw(self) -> None:
-        if self._is_plain or self._silent or self._clock() < self._next_drawing:
+        if self._is_plain or self._silent or self.clock() < self._next_drawing:
             return
-        self._next_drawing = self._clock() + _REDRAW_S
+        self._next_drawing = self.clock() + _REDRAW_S
         if self._output is not None:
             self._output.show([self._line(), *self._notes])
         else:
             width = shutil.get_terminal_size().columns
-            self._write(f"{_CLEAR_LINE}{self._line()[: width - 1]}")
+            self._write(f"{self._clear}{self._line()[: width - 1]}")
 
     def _line(self) -> str:
         """How far the run is."""
-        state = self._state
-        minutes, seconds = divmod(round(self._clock() - self._began), 60)
-        facts = [f"{_of(state.engine.committed, self._limits.max_comparisons)} comparisons"]
+        state = self.state
+        minutes, seconds = divmod(round(self.clock() - self._began), 60)
+        facts = [f"{_of(state.engine.committed, self.limits.max_comparisons)} comparisons"]
         if state.rounds:
             facts.append(_aim(state.rounds[-1]))
         if self._is_fitting:
@@ -227,7 +216,7 @@ class View:
         if state.invalid:
             facts.append(f"{state.invalid:,} invalid")
         if state.cost:
-            facts.append(_of(state.cost, self._limits.max_cost, "${:,.4f}") + self.prices)
+            facts.append(_of(state.cost, self.limits.max_cost, "${:,.4f}") + self.prices)
         facts.append(f"{minutes // 60}:{minutes % 60:02}:{seconds:02}")
         return ", ".join(facts)
 
@@ -250,52 +239,166 @@ def _of(done: float, limit: float | None, form: str = "{:,}") -> str:
 
 
 @dataclass(eq=False)
-class AdaptiveSource:
-    """One call of an adaptive run.
+class LiveRun:
+    """One call of an adaptive run, and its source of questions.
 
-    Args:
+    Attributes:
         state: the run.
         judge: who judges.
-        condition_id: the condition under which answers are recorded.
-        journal: where everything is written.
-        view: what is shown.
+        condition_id: the condition under which answers are recorded; None before the first.
         limits: when to stop.
-        budget: what the run has spent and may spend.
-        concurrency: questions open at once.
+        asking: how to ask.
+        view: what is shown.
         fit_fn: what fits; None is the exact sampler.
-        clock: seconds, for ``max_minutes``.
+        is_closing: whether to fit once more at the end; a run that stops always does.
     """
 
     state: AdaptiveState
     judge: Judge
-    condition_id: str
-    journal: JournalWriter
-    view: View
+    condition_id: str | None
     limits: RunLimits
-    budget: Budget
-    concurrency: int
-    fit_fn: FitFn | str | None = None
-    clock: Callable[[], float] = time.monotonic
+    asking: RunOptions
+    view: View
+    fit_fn: FitFn | str | None
+    is_closing: bool
 
     def __post_init__(self) -> None:
         self._engine = self.state.engine
-        self._is_sequential = self.concurrency == 1  # then a question is written down with its answer
+        self._is_sequential = self.asking.concurrency == 1  # then a question is written down with its answer
         minutes = self.limits.max_minutes
-        self.deadline = None if minutes is None else self.clock() + 60 * minutes
+        self._deadline = None if minutes is None else time.monotonic() + 60 * minutes
         self._begun = 0
         self._asking: set[int] = set()
         self._fitting: asyncio.Future[RefitOutcome] | None = None
-        rows = self.state.items.iter_rows(named=True)
-        self._samples: dict[str, Item] = {row["ID"]: {**row, "item_id": row["ID"]} for row in rows}
-        self._most: float | None = None  # that a question may cost, as the judge says of the two longest texts
-        if self.limits.max_cost is not None:
-            longest = sorted(self._samples.values(), key=lambda sample: len(sample["text"].encode()))[-2:]
-            self._most = max_cost_of(self.judge, JudgePair(longest[0], longest[-1]))
+        rows = self.state.items.with_columns(item_id="ID").iter_rows(named=True)
+        self._samples: dict[str, Item] = {row["ID"]: row for row in rows}
         self._without_winner = FailureStreak(self._engine.config.max_failures_in_row)
         self._counts_repeats = bool(judge_member(self.judge, "uses_cache"))
-        allow_ties = judge_member(self.judge, "allow_ties")
-        if allow_ties is not None:
-            allow_ties(self._engine.counts_ties)
+
+    # From the first question to the last fit
+
+    def run(self) -> None:
+        """Ask until the run stops, meets a limit or is interrupted; then fit once more, and say how it ended."""
+        state = self.state
+        engine = self._engine
+        name = fit_name(self.fit_fn)
+        if state.rounds and state.fit_fn not in (None, name):  # refits are compared with each other
+            raise StoreMismatchError(
+                f"{state.where or 'this run'} was started with fit_fn={state.fit_fn!r}, not {name!r}; give that, or "
+                "take a new run file"
+            )
+        state.fit_fn = name
+        require_prices([self.judge], self.limits.max_cost)
+        self._say_what_is_unsure()
+        stopped = engine.stop_reason
+        if stopped is None and isinstance(engine.chooser, MissingSelector):
+            engine.chooser()
+        if stopped is not None:
+            notice(f"this run has stopped: {why_stopped(state)}; to continue, {TO_CONTINUE[stopped]}")
+            if not state.needs_closing and not state.unlogged:
+                return
+        with state.writing() as store:
+            if self.condition_id is None:
+                state.judge_id = self.judge.condition.judge_id
+                self.condition_id = store.add_condition(self.judge.condition)
+                # Before the first answer: a process may die at any time.
+                store.set_meta("adaptive_condition", self.condition_id)
+            record_prices(store, [self.judge])
+            self.view.prices = recorded_prices(store)
+            with self.view, JournalWriter(store) as self._journal:
+                for event in state.unlogged:
+                    self._journal.event(event)
+                state.unlogged.clear()
+                if stopped is not None:  # a process that died before left the scores behind the answers
+                    run_sync(self.close)
+                    return
+                engine.set_lag(self.asking.concurrency)
+                call = {"concurrency": self.asking.concurrency, "refit_lag": engine.refit_lag, **asdict(self.limits)}
+                call |= {"condition_id": self.condition_id, "judged_by": self.judge.condition.condition_id}
+                self._journal.event(event_of("call", engine, **call, fit_fn=state.fit_fn))
+                self._budget = Budget.of(store, self.limits.max_cost)
+                self._most: float | None = None  # that a question may cost, as the judge says of the two longest texts
+                if self.limits.max_cost is not None:
+                    longest = sorted(self._samples.values(), key=lambda sample: len(sample["text"].encode()))[-2:]
+                    self._most = max_cost_of(self.judge, JudgePair(longest[0], longest[-1]))
+                allow_ties = judge_member(self.judge, "allow_ties")
+                if allow_ties is not None:
+                    allow_ties(engine.counts_ties)
+                runtime = Runtime(self, self._journal, self.asking, budget=self._budget, deadline=self._deadline)
+                with resumable(state.where):
+                    self._ask_and_fit(runtime)
+        _say_how_it_ended(state)
+
+    def _ask_and_fit(self, runtime: Runtime) -> None:
+        """Ask until the end, then fit once more where that is wanted."""
+        is_over = False
+
+        async def ask() -> None:
+            nonlocal is_over
+            self.state.ended = None
+            self._engine.failures_in_row = 0
+            self.fit_if_due()
+            try:
+                await runtime.run()
+                while self._fitting is not None:  # the next call starts from it
+                    await asyncio.wait([self._fitting])
+                    self._apply()
+            except BaseException as error:
+                if self._fitting is not None:
+                    self._fitting.cancel()
+                    await asyncio.gather(self._fitting, return_exceptions=True)
+                    self._fitting = None
+                self._end(_ENDS.get(type(error), "failed"))
+                raise
+            finally:
+                await close(self.judge)
+                is_over = True
+                self._journal.flush()
+            self._end(self._engine.stop_reason or runtime.stopped or self.limit())
+
+        try:
+            run_sync(ask)
+        except (KeyboardInterrupt, Terminated) as stop:
+            if not is_over:  # a second Ctrl-C already: the run is storing its answers, and is left to it
+                raise
+            if isinstance(stop, KeyboardInterrupt):
+                self.view.note("stopping: one last fit, so that the scores are up to date (Ctrl-C again to skip it)")
+                run_sync(self.close)
+            raise
+        except JudgeError:
+            run_sync(self.close)
+            raise
+        if self.state.ended == "no_probabilities":
+            raise JudgeError(
+                f"the judge gave no probability in its first {FIRST_ANSWERS} answers, and answer='probability' asks "
+                "for them. Its answers are kept. Ask a judge that gives probabilities, or use answer='winner', each "
+                "with a new run file"
+            )
+        if self.is_closing or self.state.ended in STOPS:
+            run_sync(self.close)
+
+    def _end(self, reason: str | None) -> None:
+        """Log why the call ended, and what is still open: the next call asks it first."""
+        self.state.ended = reason
+        if self._is_sequential:  # else it was written before it was asked
+            for proposal in self._engine.open.values():
+                self._journal.put(Entry(rows=[("adaptive_open", proposal.fields)]))
+        self._journal.event(event_of("end", self._engine, reason=reason))
+
+    def _say_what_is_unsure(self) -> None:
+        """Say of a function that it has no name, or that it is not quite the one whose answers the run holds."""
+        now = self.judge.condition
+        if "instance" in now.settings:
+            if self.state.where is not None:
+                notice("this judge has no name, so a later call cannot recognise it; use FunctionJudge(f, name=…)")
+        elif self.condition_id not in (None, now.condition_id):
+            with self.state.reading() as store:
+                before = store.condition(str(self.condition_id))
+            if replace(now, trait=before.trait, template_id=before.template_id).condition_id != self.condition_id:
+                notice(
+                    "the judge's code or its arguments have changed since the last call; "
+                    "its answers are taken as those of the same judge"
+                )
 
     # The source of questions
 
@@ -318,7 +421,7 @@ class AdaptiveSource:
         """Commit an answer, or count a failure against the pair and its texts; the row of the step log."""
         step_id: int = question.key
         self._asking.discard(step_id)
-        self.state.cost = self.budget.spent
+        self.state.cost = self._budget.spent
         if recorded is None:
             return ()
         verdict = recorded.verdict
@@ -352,16 +455,16 @@ class AdaptiveSource:
         waiting = engine.open.keys() - self._asking
         if waiting and engine.stop_reason is None and self._may_ask():
             return self._question(engine.open[min(waiting)])  # of an earlier call, which may have had more open
-        while len(engine.open) < self.concurrency and self._may_ask():
+        while len(engine.open) < self.asking.concurrency and self._may_ask():
             proposal = engine.propose()
             if proposal is None:
                 return None
             if isinstance(proposal, Starved):
                 self._begun += 1
-                self.journal.put(Entry(rows=self._logged(dict(proposal.row))))
+                self._journal.put(Entry(rows=self._logged(dict(proposal.row))))
                 continue
             if not self._is_sequential:
-                self.journal.put(Entry(rows=[("adaptive_open", proposal.fields)]))
+                self._journal.put(Entry(rows=[("adaptive_open", proposal.fields)]))
             return self._question(proposal)
         return None
 
@@ -375,7 +478,7 @@ class AdaptiveSource:
             occurrence += engine.ledger.times(proposal.first, proposal.second)
         return Question(
             self.judge,
-            self.condition_id,
+            str(self.condition_id),
             uid_of(step_id),
             self._samples[engine.ids[proposal.first]],
             self._samples[engine.ids[proposal.second]],
@@ -399,7 +502,8 @@ class AdaptiveSource:
 
     def limit(self) -> str | None:
         """The limit that forbids another question now."""
-        limits, engine = self.limits, self._engine
+        limits = self.limits
+        engine = self._engine
         if engine.is_failing and self._without_winner.is_general:
             return "judge_failing"
         if engine.is_flipping:
@@ -408,38 +512,9 @@ class AdaptiveSource:
             return "no_probabilities"
         if limits.max_comparisons is not None and engine.committed + len(self._asking) >= limits.max_comparisons:
             return "max_comparisons"
-        if self.deadline is not None and self.clock() >= self.deadline:
+        if self._deadline is not None and time.monotonic() >= self._deadline:
             return "max_minutes"
-        return None if self.budget.may_ask(self.condition_id, self._most) else "max_cost"
-
-    # The start and the end of a call
-
-    def start(self) -> None:
-        """Begin a call."""
-        self.state.ended = None
-        self._engine.failures_in_row = 0
-        self.fit_if_due()
-
-    async def interrupt(self) -> None:
-        """End a refit that is running."""
-        if self._fitting is not None:
-            self._fitting.cancel()
-            await asyncio.gather(self._fitting, return_exceptions=True)
-            self._fitting = None
-
-    async def finish(self) -> None:
-        """Wait for a refit that is running, and apply it: the next call starts from it."""
-        while self._fitting is not None:
-            await asyncio.wait([self._fitting])
-            self._apply()
-
-    def end(self, reason: str | None) -> None:
-        """Log why a call ended, and what is still open: the next call asks it first."""
-        self.state.ended = reason
-        if self._is_sequential:  # else it was written before it was asked
-            for proposal in self._engine.open.values():
-                self.journal.put(Entry(rows=[("adaptive_open", proposal.fields)]))
-        self.journal.event(event_of("end", self._engine, reason=reason))
+        return None if self._budget.may_ask(str(self.condition_id), self._most) else "max_cost"
 
     # Refits
 
@@ -461,8 +536,8 @@ class AdaptiveSource:
         outcome = self._fitting.result()
         self._fitting = None
         self.state.warm = outcome.warm
-        row = self._log_refit(outcome, is_closing=False)
-        self._engine.apply(outcome.belief, stop_reason=row["stop_reason"] if row["stop_decision"] else None)
+        row = self._log_refit(outcome)
+        self._engine.apply(outcome.belief, stop_reason=row["stop_reason"])
         self.fit_if_due()
 
     async def close(self) -> None:
@@ -472,18 +547,19 @@ class AdaptiveSource:
         outcome = await self._submit(self._engine.refit_request(), is_closing=True)
         reason = self.state.stop_reason
         outcome.row.update(stop_decision=reason is not None, stop_reason=reason)
-        self._log_refit(outcome, is_closing=True)
+        self._log_refit(outcome)
 
-    def _log_refit(self, outcome: RefitOutcome, *, is_closing: bool) -> Row:
+    def _log_refit(self, outcome: RefitOutcome) -> Row:
+        """Log what a refit found, and show it."""
         row = outcome.row
         folder = self.state.folder
-        kept = {"belief": outcome.belief.to_bytes()}
-        warm = None if is_closing else warm_to_bytes(outcome.warm)
+        blobs = {"belief": outcome.belief.to_bytes()}
+        warm = None if row["is_closing"] else warm_to_bytes(outcome.warm)
         if warm is not None:
-            kept["warm"] = warm
-        event = event_of("refit", self._engine, refit_id=row["refit_id"], is_closing=is_closing)
+            blobs["warm"] = warm
+        event = event_of("refit", self._engine, refit_id=row["refit_id"], is_closing=row["is_closing"])
         rows = [("round_log", row), ("adaptive_events", event)]
-        self.journal.put(Entry(rows=rows, scores=outcome.items, blobs=kept))
+        self._journal.put(Entry(rows=rows, scores=outcome.items, blobs=blobs))
         self.state.add_refit(row, outcome.items)
         self.view.refit(row)
         if self.state.settings["persist_item_log"] and folder is not None:
@@ -491,140 +567,10 @@ class AdaptiveSource:
         return row
 
 
-def run_live(
-    state: AdaptiveState,
-    judge: Judge,
-    limits: RunLimits,
-    asking: RunOptions,
-    *,
-    fit_fn: FitFn | str | None,
-    view: View,
-    closing_refit: bool,
-) -> None:
-    """Take a run further: choose a pair, ask the judge, commit the answer, refit when it is time.
-
-    Args:
-        state: the run.
-        judge: who judges.
-        limits: when to stop.
-        asking: how to ask.
-        fit_fn: what fits.
-        view: what is shown.
-        closing_refit: whether to fit once more at the end; a run that stops always does.
-    """
-    engine = state.engine
-    name = fit_name(fit_fn)
-    if state.rounds and state.fit_fn not in (None, name):  # refits are compared with each other
-        raise StoreMismatchError(
-            f"{state.where or 'this run'} was started with fit_fn={state.fit_fn!r}, not {name!r}; give that, or take a "
-            "new run file"
-        )
-    state.fit_fn = name
-    require_prices([judge], limits.max_cost)
-    entered = require_same_judge(state, judge)
-    _say_what_is_unsure(state, entered, judge)
-    stopped = engine.stop_reason
-    if stopped is None and isinstance(engine.chooser, MissingSelector):
-        engine.chooser()
-    if stopped is not None:
-        notice(f"this run has stopped: {why_stopped(state)}; to continue, {TO_CONTINUE[stopped]}")
-        if not state.needs_closing and not state.unlogged:
-            return
-    with state.writing() as store:
-        condition_id = entered
-        if condition_id is None:
-            state.judge_id = judge.condition.judge_id
-            condition_id = store.add_condition(judge.condition)
-            store.set_meta("adaptive_condition", condition_id)  # before the first answer: a process may die at any time
-        record_prices(store, [judge])
-        view.prices = recorded_prices(store)
-        with view, JournalWriter(store) as journal:
-            for event in state.unlogged:
-                journal.event(event)
-            state.unlogged.clear()
-            budget = Budget.of(store, limits.max_cost)
-            source = AdaptiveSource(
-                state, judge, condition_id, journal, view, limits, budget, concurrency=asking.concurrency,
-                fit_fn=fit_fn,
-            )  # fmt: skip
-            if stopped is not None:  # a process that died before left the scores behind the answers
-                run_sync(source.close)
-                return
-            engine.set_lag(asking.concurrency)
-            call = {"concurrency": asking.concurrency, "refit_lag": engine.refit_lag, **asdict(limits)}
-            call |= {"condition_id": condition_id, "judged_by": judge.condition.condition_id, "fit_fn": state.fit_fn}
-            journal.event(event_of("call", engine, **call))
-            runtime = Runtime(source, journal, asking, budget=budget, deadline=source.deadline)
-            with resumable(state.where):
-                _run(source, runtime, journal, judge, view, closing=closing_refit)
-    _say_how_it_ended(state)
-
-
-def _run(
-    source: AdaptiveSource, runtime: Runtime, journal: JournalWriter, judge: Judge, view: View, *, closing: bool
-) -> None:
-    """Ask until the end, then fit once more where that is wanted."""
-    ended = False
-    reason: str | None = None
-
-    async def ask() -> None:
-        nonlocal ended, reason
-        source.start()
-        try:
-            await runtime.run()
-            await source.finish()
-        except BaseException as error:
-            await source.interrupt()
-            source.end(_ENDS.get(type(error), "failed"))
-            raise
-        finally:
-            await close(judge)
-            ended = True
-            journal.flush()
-        reason = source.state.engine.stop_reason or runtime.stopped or source.limit()
-        source.end(reason)
-
-    try:
-        run_sync(ask)
-    except (KeyboardInterrupt, Terminated) as stop:
-        if not ended:  # a second Ctrl-C already: the run is storing its answers, and is left to it
-            raise
-        if isinstance(stop, KeyboardInterrupt):
-            view.note("stopping: one last fit, so that the scores are up to date (Ctrl-C again to skip it)")
-            run_sync(source.close)
-        raise
-    except JudgeError:
-        run_sync(source.close)
-        raise
-    if reason == "no_probabilities":
-        raise JudgeError(
-            f"the judge gave no probability in its first {FIRST_ANSWERS} answers, and answer='probability' asks for "
-            "them. Its answers are kept. Ask a judge that gives probabilities, or use answer='winner', each with a new "
-            "run file"
-        )
-    if closing or reason in STOPS:
-        run_sync(source.close)
-
-
-def _say_what_is_unsure(state: AdaptiveState, entered: str | None, judge: Judge) -> None:
-    """Say of a function that it has no name, or that it is not quite the one whose answers the run holds."""
-    now = judge.condition
-    if "instance" in now.settings:
-        if state.where is not None:
-            notice("this judge has no name, so a later call cannot recognise it; use FunctionJudge(f, name=…)")
-    elif entered not in (None, now.condition_id):
-        with state.reading() as store:
-            before = store.condition(str(entered))
-        if replace(now, trait=before.trait, template_id=before.template_id).condition_id != entered:
-            notice(
-                "the judge's code or its arguments have changed since the last call; "
-                "its answers are taken as those of the same judge"
-            )
-
-
 def _say_how_it_ended(state: AdaptiveState) -> None:
     """Say what a user has to know of the end of a call."""
-    engine, ended = state.engine, state.ended
+    engine = state.engine
+    ended = state.ended
     if ended == "judge_failing":
         notice(
             f"paused: {engine.config.max_failures_in_row} answers in a row were not valid; the last reason: "

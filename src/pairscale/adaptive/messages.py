@@ -245,7 +245,8 @@ def adaptive_status(store: RunFile) -> dict[str, Any] | None:
         steps = store.read_log("step_log")
         status = Counter(str(step["status"]) for step in steps)
         last = (steps or [{"round_stage": "warm_start", "round_id": 0}])[-1]
-        rounds, events = store.read_log("round_log"), store.read_log("adaptive_events")
+        rounds = store.read_log("round_log")
+        events = store.read_log("adaptive_events")
     has_ended, stop_reason = _ended(events, rounds)
     refit = rounds[-1] if rounds else {}
     return {
@@ -276,13 +277,16 @@ _JUDGE = (
 
 def _ended(events: Sequence[Row], rounds: Sequence[Row]) -> tuple[bool, str | None]:
     """Whether the last call came to its end, and why; one that did not is running, or its process was killed."""
-    ended: tuple[bool, str | None] = True, None
-    decisions = {row["refit_id"]: row["stop_reason"] for row in rounds if row["stop_decision"]}
+    has_ended = True
+    reason = None
     for event in events:
-        if event["event"] in {"call", "configure", "join", "stop_rule"}:  # a text may be withdrawn from any run
-            ended = event["event"] != "call", event.get("stop_reason")
-        elif event["event"] == "end":
-            ended = True, event["reason"]
-        elif event["event"] == "refit" and not event["is_closing"]:
-            ended = ended[0], decisions.get(event["refit_id"])
-    return ended
+        kind = event["event"]
+        if kind in {"call", "configure", "join", "stop_rule"}:  # a text may be withdrawn from any run
+            has_ended = kind != "call"
+            reason = event.get("stop_reason")
+        elif kind == "end":
+            has_ended = True
+            reason = event["reason"]
+        elif kind == "refit" and not event["is_closing"]:
+            reason = rounds[event["refit_id"] - 1]["stop_reason"]
+    return has_ended, reason

@@ -20,7 +20,7 @@ from pairscale.adaptive.config import (
     with_goal,
 )
 from pairscale.adaptive.engine import Engine
-from pairscale.adaptive.live import RunLimits, View, run_live
+from pairscale.adaptive.live import LiveRun, RunLimits, View
 from pairscale.adaptive.messages import has_begun, ids_of
 from pairscale.adaptive.selectors import POLLITT, OwnSelector, selector_for
 from pairscale.adaptive.session import (
@@ -497,7 +497,7 @@ def adaptive_rank_run_live(
     limits = RunLimits(n_steps, max_comparisons, max_cost, max_minutes)
     asking = RunOptions(concurrency, retries, retry_wait, timeout, max_cost)
     asked = make_judge(judge, judge_call_args=judge_call_args or None)
-    require_same_judge(state, asked)  # before anything changes
+    entered = require_same_judge(state, asked)  # before anything changes
     change_settings(
         state,
         {**state.settings["adaptive_config"], **plain_settings(adaptive_config, "adaptive_config")},
@@ -509,7 +509,7 @@ def adaptive_rank_run_live(
         show_errors=progress_errors,
     )  # fmt: skip
     closing = n_steps != 1 if closing_refit is None else closing_refit
-    run_live(state, asked, limits, asking, fit_fn=fit_fn, view=view, closing_refit=closing)
+    LiveRun(state, asked, entered, limits, asking, view, fit_fn, closing).run()
     return state
 
 
@@ -557,7 +557,7 @@ def load_adaptive_session(session_dir: FilePath, *, selector: str | OwnSelector 
         >>> load_adaptive_session(folder)
         <AdaptiveState: 3 items, 0 comparisons, 0 steps, next: warm_start>
     """
-    return load_session(existing_path(session_dir), selector)
+    return adaptive_rank_resume(session_dir, selector=selector)
 
 
 @checked

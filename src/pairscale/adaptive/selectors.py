@@ -272,7 +272,8 @@ def choose_by(selector: Selector, ledger: Ledger, config: AdaptiveConfig, seeds:
         config: how many answers a pair may have.
         seeds: the run's seed and the step.
     """
-    choice, path = None, list[str]()
+    choice = None
+    path = list[str]()
     for fallback in ("base", "dup_relax"):
         path.append(fallback)
         limit = _most_answers(ledger, config, fallback)

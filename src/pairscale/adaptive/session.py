@@ -306,14 +306,15 @@ def as_items(items: Any) -> pl.DataFrame:
     if isinstance(items, list | tuple | np.ndarray | pl.Series) and not any(
         isinstance(item, Mapping) for item in items
     ):
-        frame = pl.DataFrame({"ID": [str(item) for item in items]}, schema={"ID": pl.String})
-    else:
-        frame = to_frame(items, "items")
-        named = next((name for name in ("ID", "item_id", "id") if name in frame.columns), "ID")
-        frame = frame.rename({named: "ID"}, strict=False)
+        items = pl.DataFrame({"ID": list(map(str, items))}, schema={"ID": pl.String})
+    frame = to_frame(items, "items")
+    for name in ("item_id", "id"):
+        if "ID" not in frame.columns:
+            frame = frame.rename({name: "ID"}, strict=False)
     frame = require_ids(frame, ["ID"], "items")
-    text = pl.col("text") if "text" in frame.columns else pl.lit("")
-    frame = require_unique(frame.with_columns(text=text.cast(pl.String).fill_null("")), "items")
+    if "text" not in frame.columns:
+        frame = frame.with_columns(text=pl.lit(""))
+    frame = require_unique(frame.with_columns(pl.col("text").cast(pl.String).fill_null("")), "items")
     return frame.select("ID", "text", pl.exclude("ID", "text", "item_id"))
 
 
@@ -444,15 +445,11 @@ class Replay:
         row = self.rounds[number - 1]
         self.state.add_refit(row, pl.DataFrame(self.items[number - 1]["columns"], schema=ITEM_LOG))
         if not is_closing:
-            reason = row["stop_reason"] if row["stop_decision"] else None
-            self.engine.apply(self.belief(number), stop_reason=reason)
+            self.engine.apply(self.belief(number), stop_reason=row["stop_reason"])
 
     def belief(self, number: int) -> Belief:
         """What a refit found."""
-        data = self._beliefs[number - 1]
-        if data is None:
-            raise StoreDamagedError(f"what refit {number} found is missing; restore the run file from a copy")
-        return Belief.from_bytes(data)
+        return Belief.from_bytes(self._beliefs[number - 1] or b"")
 
 
 def _engine_of(start: Row, where: str, selector: str | OwnSelector | None) -> Engine:
@@ -517,20 +514,14 @@ def load_session(where: str, selector: str | OwnSelector | None = None) -> Adapt
     """The run of a file, checked and ready to continue."""
     with open_run(where) as store, store.snapshot():
         check_session(store, where)
-        try:
-            replay = Replay(store, where, selector)
-            replay.run()
-            state = replay.state
-            for row in replay.rows:
-                state.add_step(row)
-            last = state.last_refit
-            warm = None if last is None else store.read_blob("warm", last["refit_id"])
-            state.warm = None if warm is None else warm_from_bytes(warm)
-        except InputError:
-            raise
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            problem = f"the log does not fit together ({type(error).__name__}: {error}); restore the file from a copy"
-            raise StoreDamagedError(f"{where}: {problem}") from error
+        replay = Replay(store, where, selector)
+        replay.run()
+        state = replay.state
+        for row in replay.rows:
+            state.add_step(row)
+        last = state.last_refit
+        warm = None if last is None else store.read_blob("warm", last["refit_id"])
+        state.warm = None if warm is None else warm_from_bytes(warm)
         state.cost = store.spent()
         entered = store.get_meta("adaptive_condition")
         state.judge_id = None if entered is None else store.condition(entered).judge_id
@@ -557,9 +548,9 @@ def change_settings(
     btl = BTLConfig.for_items(len(state.ids), btl_config)
     adaptive = AdaptiveConfig.for_items(len(state.ids), adaptive_config, refit_pairs_target=btl.round_basis)
     before = asdict(engine.btl) | asdict(engine.config)
-    now = asdict(btl) | asdict(adaptive)
+    after = asdict(btl) | asdict(adaptive)
     changed = {
-        name: f"{name} is {value!r}, was {before[name]!r}" for name, value in now.items() if value != before[name]
+        name: f"{name} is {after[name]!r}, was {before[name]!r}" for name in after if after[name] != before[name]
     }
     if not changed:
         return
@@ -572,13 +563,16 @@ def change_settings(
     new: dict[str, Any] = {"adaptive_config": adaptive_config, "btl_config": btl_config}
     state.settings |= new
     state.ended = None
+    kind = "configure"
+    reason = None
     if is_paused and set(changed) <= set(STOP_SETTINGS):
         reason = engine.stops_now(state.last_refit, btl)
-        ends = "; the last refit meets it, so that the run stops here" if reason is not None else ""
+        ends = "; the last refit meets it, so that the run stops here" if reason else ""
         notice(f"another stop rule from here on: {', '.join(changed.values())}{ends}")
+        kind = "stop_rule"
         new = {"btl_config": btl_config, "stop_reason": reason}
-    state.unlogged.append(event_of("stop_rule" if "stop_reason" in new else "configure", engine, **new))
-    engine.configure(new.get("adaptive_config"), btl_config, stop_reason=new.get("stop_reason"))
+    state.unlogged.append(event_of(kind, engine, **new))
+    engine.configure(new.get("adaptive_config"), btl_config, stop_reason=reason)
 
 
 def join_items(state: AdaptiveState, late: pl.DataFrame) -> None:
@@ -598,7 +592,8 @@ def withdraw_items(state: AdaptiveState, ids: Sequence[str]) -> None:
     new = [name for name in dict.fromkeys(ids) if name not in state.withdrawn]
     if not new:
         return
-    if unknown := [name for name in new if name not in state.ids]:
+    unknown = [name for name in new if name not in state.ids]
+    if unknown:
         raise InputError(f"`without=`: the run has no text {listed(unknown)}")
     # A question of a step that was never finished may stand in the run file; its number is not used for another pair.
     with state.reading() as store:

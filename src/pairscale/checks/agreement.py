@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
-from pairscale.checks.coefficients import LEAST_UNITS, cohen_kappa, kappa_weights, statistic_rows
+from pairscale.checks.coefficients import LEAST_UNITS, estimate_of, pair_coefficients, statistic_rows
 from pairscale.checks.people import answers_of_people, people_table
 from pairscale.core.columns import TASK_COLUMNS, judge_column
 from pairscale.core.comparisons import OF_ITS_PAIR, key_expressions
@@ -31,7 +32,7 @@ from pairscale.store.runfile import open_run
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
 
-__all__ = ["LEAST_UNITS", "Agreement", "agreement", "two_raters"]
+__all__ = ["LEAST_UNITS", "Agreement", "agreement"]
 
 _TABLE = {
     "statistic": pl.String(),
@@ -42,7 +43,8 @@ _TABLE = {
     "interval": pl.String(),
     "n_units": pl.Int64(),
 }
-_CASES = {"unit": "case_id", "rater": "labeller", "label": "preferred"}
+_ROLES = ("unit", "rater", "label")
+_CASES = ("case_id", "labeller", "preferred")
 """What labels of cases call their units, raters and labels."""
 _SIDES = {"1": "1", "2": "2", "tie": "tie", "t": "tie", "1.0": "1", "2.0": "2"}
 
@@ -156,20 +158,20 @@ def agreement(
     n_boot = require_int(n_boot, "n_boot", least=0)
     seed = require_seed(seed)
     path = labels if isinstance(labels, str | os.PathLike) else None
-    named = {"unit": unit, "rater": rater, "label": label}
+    named = (unit, rater, label)
     columns = ResultColumns(a_col, b_col, winner_col, encoding)
     table = _read(labels, encoding)
-    if not any(named.values()):
+    if not any(named):
         table = _of_results(table, columns)
     elif columns:
         raise InputError("a_col, b_col and winner_col belong to results; unit, rater and label to labels")
-    is_of_cases = set(_CASES.values()) <= set(table.columns)
-    roles = {role: name or (_CASES[role] if is_of_cases else role) for role, name in named.items()}
+    usual = _CASES if set(_CASES) <= set(table.columns) else _ROLES
+    roles = [name or default for name, default in zip(named, usual, strict=True)]
     notices: list[str] = []
     by = None
-    if {roles["unit"], roles["label"]} == {"case_id", "preferred"} <= set(table.columns):
+    if {roles[0], roles[2]} == {"case_id", "preferred"} <= set(table.columns):
         by, preferred = _preferred(table, key, path, encoding)
-        table = table.with_columns(preferred.alias("preferred"))
+        table = table.with_columns(preferred=preferred)
         if by == "position" and ("ID1" not in table.columns or table["ID1"].null_count() == table.height):
             notices.append(
                 "no key says which variant stands first, so labels are compared by position (which side was chosen); "
@@ -177,25 +179,24 @@ def agreement(
             )
     elif key is not None:
         raise InputError("key belongs to labels of cases, with case_id and preferred")
-    if path is not None and categories is not None and roles["label"] in table.columns:
-        table = table.with_columns(table[roles["label"]].cast(str))  # as the categories are written
-    long = _long(table, **roles)
+    if path is not None and categories is not None and roles[2] in table.columns:
+        table = table.with_columns(table[roles[2]].cast(str))  # as the categories are written
+    long = _long(table, roles)
     names = _categories(long["label"], categories)
-    units = long["unit"].unique(maintain_order=True).to_list()
-    raters = long["rater"].unique(maintain_order=True).to_list()
-    codes = np.full((len(units), len(raters)), -1, dtype=np.int64)
-    codes[_places(long["unit"], units), _places(long["rater"], raters)] = _places(long["label"], names)
+    numeric = long["label"].dtype.is_numeric()
+    places = {name: place for place, name in enumerate(names)}
+    long = long.with_columns(label=pl.Series([places[name] for name in long["label"]]))
+    wide = long.pivot("rater", index="unit", values="label").drop("unit")
+    codes = wide.fill_null(-1).to_numpy()
     if (codes >= 0).sum(axis=1).max() < 2:
         raise InputError(
             "no unit was labelled by two raters; there is nothing to compare (the report of a run says how far each "
             "person agrees with the common scale)"
         )
-    numeric = long["label"].dtype.is_numeric()
     ordered = numeric or categories is not None
+    metrics = ("nominal", "ordinal", "interval")[: 1 + ordered + numeric]
     numbers = np.array(names if numeric else range(len(names)), dtype=np.float64)
-    rows, cautions = statistic_rows(
-        codes, numbers, ordered=ordered, numeric=numeric, n_boot=n_boot, level=level, seed=seed
-    )
+    rows, cautions = statistic_rows(codes, numbers, metrics, n_boot, level, seed)
     notices += cautions
     for message in notices:
         notice(message)
@@ -206,12 +207,12 @@ def agreement(
             people = table if table.height else None
     settings = {"level": level, "n_boot": n_boot, "categories": [str(name) for name in names], "by": by}
     return Agreement(
-        pl.DataFrame(rows, schema=_TABLE),
-        _pair_table(codes, raters, numbers, kappa_weights(ordered=ordered)),
+        pl.DataFrame(rows, schema=_TABLE, orient="row"),
+        _pair_table(codes, wide.columns, numbers, metrics),
         tuple(names),
         ordered,
-        len(units),
-        len(raters),
+        len(codes),
+        wide.width,
         level,
         tuple(notices),
         Provenance("agreement", settings, seed),
@@ -220,45 +221,31 @@ def agreement(
     )
 
 
-def two_raters(first: Sequence[Any], second: Sequence[Any]) -> dict[str, list[Any]]:
-    """The labels of two raters of the same units, in a form that is read without a notice."""
-    raters = ["first"] * len(first) + ["second"] * len(second)
-    return {"unit": [*range(len(first))] * 2, "rater": raters, "label": [*first, *second]}
-
-
-def _places(labels: pl.Series, names: Sequence[Any]) -> list[int]:
-    """The place of each label among the names."""
-    places = {name: place for place, name in enumerate(names)}
-    return [places[label] for label in labels]
-
-
-def _pair_table(codes: Ints, raters: Sequence[str], numbers: Floats, weights: Sequence[str]) -> pl.DataFrame:
+def _pair_table(codes: Ints, raters: Sequence[str], numbers: Floats, metrics: Sequence[str]) -> pl.DataFrame:
     """One row for every two raters: how often they agree, and their kappas."""
-    names = {kind: f"cohen_kappa_{kind}".removesuffix("_unweighted") for kind in weights}
     rows = []
     for first, second in combinations(range(len(raters)), 2):
-        pair = codes[:, [first, second]]
-        pair = pair[(pair >= 0).all(axis=1)]
-        share = float(np.mean(pair[:, 0] == pair[:, 1])) if len(pair) else None
-        kappas = {name: cohen_kappa(pair, numbers, kind).estimate(len(pair)) for kind, name in names.items()}
-        row = {"rater1": raters[first], "rater2": raters[second], "n_units": len(pair), "percent_agreement": share}
-        rows.append(row | kappas)
-    return pl.DataFrame(rows, schema_overrides=dict.fromkeys(["percent_agreement", *names.values()], pl.Float64()))
+        both = codes[:, [first, second]]
+        both = both[(both >= 0).all(axis=1)]
+        row = {"rater1": raters[first], "rater2": raters[second], "n_units": len(both)}
+        for (name, weights), coefficient in pair_coefficients(both, numbers, metrics).items():
+            row[f"{name}_{weights}"] = estimate_of(coefficient, len(both))
+        rows.append(row)
+    table = pl.DataFrame(rows, infer_schema_length=None).cast({cs.by_dtype(pl.Null): pl.Float64()})
+    return table.rename(lambda name: name.removesuffix("_None").removesuffix("_unweighted"))
 
 
 # Labels in.
 
 
 def _read(labels: Table | FilePath, encoding: str | None) -> pl.DataFrame:
+    """The table that holds the labels, as it is written."""
     labels, files = named_runs(labels)
     if files is not None:
         return read_comparisons(files, every_judge=True).table
     if not isinstance(labels, str | os.PathLike):
         return to_frame(labels, "labels")
-    if not is_run(labels) or not ("://" in str(labels) or Path(labels).exists()):
-        table = read_table(labels, text=_text_columns, encoding=encoding)
-        missing = "it has a header and no rows"
-    else:
+    if is_run(labels):
         missing = f"`pairscale label MANIFEST --run {labels}` collects them"
         with open_run(labels) as store:
             table = store.labels()
@@ -266,27 +253,27 @@ def _read(labels: Table | FilePath, encoding: str | None) -> pl.DataFrame:
                 table = answers_of_people(store)
             if table.height == 0 and store.conditions().height > 1:
                 table = store.results()
+    else:
+        table = read_table(labels, text=_text_columns, encoding=encoding)
+        missing = "it has a header and no rows"
     if table.height == 0:
         raise InputError(f"{labels} holds no labels; {missing}")
     return table
 
 
 def _text_columns(frame: pl.DataFrame) -> set[str]:
-    return {*_CASES.values(), *_CASES} & set(frame.columns) | text_columns(frame)
+    return {*_CASES, *_ROLES} & set(frame.columns) | text_columns(frame)
 
 
 def _preferred(
-    table: pl.DataFrame,
-    key: FilePath | None,
-    path: FilePath | None,
-    encoding: str | None,
+    table: pl.DataFrame, key: FilePath | None, path: FilePath | None, encoding: str | None
 ) -> tuple[str, pl.Series]:
     """``variant`` and the variant that each label prefers, or ``position`` and its side where no key is known."""
     written = table["preferred"].cast(pl.String).str.strip_chars().str.to_lowercase()
     sides = written.replace_strict(_SIDES, default=None, return_dtype=pl.String())
-    unknown = written.filter(sides.is_null() & written.is_not_null()).unique(maintain_order=True).to_list()
-    if unknown:
-        raise TableError(f"labels: preferred is {listed(unknown)}; it must be 1, 2 or tie")
+    unknown = written.filter(sides.is_null() & written.is_not_null()).unique(maintain_order=True)
+    if len(unknown):
+        raise TableError(f"labels: preferred is {listed(unknown.to_list())}; it must be 1, 2 or tie")
     keys = None
     if key is not None:
         keys = read_key(key, encoding)
@@ -294,23 +281,21 @@ def _preferred(
         keys = known_key(Path(path or "labels"), table.to_dicts())
     if keys is None:
         return "position", sides
+    variants = {name: row["first_variant"] for name, row in keys.items()}
     cases = id_text(table["case_id"], "labels")
-    first = cases.replace_strict(
-        {name: row["first_variant"] for name, row in keys.items()}, default=None, return_dtype=pl.String()
-    )
-    missing = cases.filter(first.is_null() & sides.is_not_null()).unique(maintain_order=True).to_list()
-    if missing:
-        raise TableError(f"labels: the key does not have {listed(missing)}; name the right key with `key=`")
+    first = cases.replace_strict(variants, default=None, return_dtype=pl.String())
+    missing = cases.filter(first.is_null() & sides.is_not_null()).unique(maintain_order=True)
+    if len(missing):
+        raise TableError(f"labels: the key does not have {listed(missing.to_list())}; name the right key with `key=`")
     second = first.replace({"a": "b", "b": "a"})
-    chosen = pl.when(sides == "1").then(first).when(sides == "2").then(second).otherwise(sides)
-    return "variant", pl.select(chosen).to_series()
+    return "variant", sides.zip_with(sides != "1", first).zip_with(sides != "2", second)
 
 
 def _of_results(table: pl.DataFrame, columns: ResultColumns) -> pl.DataFrame:
     """Results of several judges as labels: each pair is a unit, each judge a rater, the label which of them won."""
     names = set(table.columns)
     if not columns:
-        if set(_CASES.values()) <= names or {"rater", "label"} <= names:
+        if set(_CASES) <= names or {"rater", "label"} <= names:
             return table
         try:
             read_form(table.clear())  # by the names of the columns alone: figures of raters could look like anything
@@ -327,18 +312,18 @@ def _of_results(table: pl.DataFrame, columns: ResultColumns) -> pl.DataFrame:
         )
     tie = pl.col("outcome") == "tie" if "outcome" in results.table.columns else pl.lit(value=False)
     label = pl.when(OF_ITS_PAIR).then(_winner(results.table)).when(tie).then(pl.lit("tie"))
-    labels = results.table.with_columns(label=label).drop_nulls("label")
-    tasks = [name for name in (*TASK_COLUMNS, "turn") if name in labels.columns]
+    tasks = [name for name in (*TASK_COLUMNS, "turn") if name in results.table.columns]
     parts = [key_expressions("ID1", "ID2")[1], *(pl.col(name).cast(pl.String).fill_null("") for name in tasks)]
-    labels = labels.select(pl.concat_str(parts, separator="\n").alias("unit"), "label", rater=judge)
+    labels = results.table.select(unit=pl.concat_str(parts, separator="\n"), label=label, rater=judge)
+    labels = labels.drop_nulls("label")
     unit = " and ".join(["pair", *tasks])
     once = labels.unique(["unit", "rater"], keep="first", maintain_order=True)
-    if 2 * once.height < labels.height:  # these are no repeats, but questions on tasks that no column names
+    repeats = labels.height - once.height
+    if repeats > once.height:  # these are no repeats, but questions on tasks that no column names
         raise TableError(
             f"labels: judges answer the same {unit} more than once; call the column that tells these questions apart "
             "question_id"
         )
-    repeats = labels.height - once.height
     if repeats:
         notice(f"answers left out because the judge had answered the same {unit} before: {repeats:,}")
     notice(f"{results.line}; each {unit} is a unit, each {judge} a rater, and the label says which of the two won")
@@ -350,26 +335,26 @@ def _winner(table: pl.DataFrame) -> pl.Expr:
 
     By name, each of many texts would be a label of its own. No label would then seem to agree by chance.
     """
-    sides = table.select(low=pl.min_horizontal("ID1", "ID2"), high=pl.max_horizontal("ID1", "ID2"))
-    if pl.concat([sides["low"], sides["high"]]).n_unique() <= 2:
+    pairs = table.select(low=pl.min_horizontal("ID1", "ID2"), high=pl.max_horizontal("ID1", "ID2"))
+    if pl.concat([pairs["low"], pairs["high"]]).n_unique() <= 2:
         return pl.col("better_id")
-    drawn = {pair: int(fingerprint(list(pair))[:8], 16) % 2 for pair in sides.unique().iter_rows()}
-    is_turned = pl.lit(pl.Series([drawn[pair] == 1 for pair in sides.iter_rows()], dtype=pl.Boolean))
-    is_low = pl.col("better_id") == pl.lit(sides["low"])
-    return pl.when(is_low == is_turned).then(pl.lit("1")).otherwise(pl.lit("2"))
+    drawn = [int(fingerprint(list(pair))[:8], 16) % 2 == 1 for pair in pairs.iter_rows()]
+    is_low = pl.col("better_id") == pairs["low"]
+    return pl.when(is_low == pl.Series(drawn)).then(pl.lit("1")).otherwise(pl.lit("2"))
 
 
-def _long(frame: pl.DataFrame, unit: str, rater: str, label: str) -> pl.DataFrame:
+def _long(frame: pl.DataFrame, roles: Sequence[str]) -> pl.DataFrame:
     """``unit rater label`` without missing labels."""
-    if rater in frame.columns and label in frame.columns:
-        require_columns(frame, [unit, rater, label], "labels")
-        frame = require_ids(frame, [unit, rater], "labels").select(unit=unit, rater=rater, label=label)
+    unit = roles[0]
+    if {*roles[1:]} <= {*frame.columns}:
+        require_columns(frame, roles, "labels")
+        frame = require_ids(frame, roles[:2], "labels").select(roles).rename(dict(zip(roles, _ROLES, strict=True)))
     else:
         columns = [name for name in frame.columns if name != unit]
         if len(columns) < 2:
             raise InputError(
-                f"labels: give columns {unit!r}, {rater!r} and {label!r}, or a column for each of two raters or more; "
-                f"there are {listed(frame.columns, 12) or 'none'}"
+                f"labels: give columns {', '.join(map(repr, roles[:2]))} and {roles[2]!r}, or a column for each of two "
+                f"raters or more; there are {listed(frame.columns, 12) or 'none'}"
             )
         if unit not in frame.columns:
             frame = frame.with_row_index(unit, 1)
@@ -390,10 +375,6 @@ def _long(frame: pl.DataFrame, unit: str, rater: str, label: str) -> pl.DataFram
 
 def _categories(labels: pl.Series, chosen: Sequence[Any] | None) -> list[Any]:
     """The labels there may be."""
-    if labels.dtype.is_nested():
-        raise TableError(f"labels: a label must be a text or a number, not {labels.dtype}")
-    if labels.dtype.is_float() and labels.is_infinite().any():
-        raise TableError("labels: a label is infinite; give finite numbers")
     used = labels.unique().sort().to_list()
     if chosen is None:
         return used

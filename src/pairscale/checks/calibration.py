@@ -225,15 +225,16 @@ def calibrations_of(table: pl.DataFrame, people: pl.DataFrame | None, level: flo
 
 def _placed(table: pl.DataFrame) -> pl.DataFrame:
     """Answers by the two ids in their order: whether the lesser stood first, and how far it won (1, 0.5, 0 or null)."""
-    one, two, better = (pl.col(name).cast(pl.String) for name in ("ID1", "ID2", "better_id"))
+    first = pl.col("ID1").cast(pl.String)
+    second = pl.col("ID2").cast(pl.String)
+    better = pl.col("better_id").cast(pl.String)
     tie = pl.col("outcome") == "tie" if "outcome" in table.columns else pl.lit(value=False)
-    low = pl.min_horizontal(one, two)
-    won = pl.when(tie).then(0.5).when(better == low).then(1.0).when((better == one) | (better == two)).then(0.0)
+    low = pl.min_horizontal(first, second)
+    high = pl.max_horizontal(first, second)
+    won = pl.when(tie).then(0.5).when(better == low).then(1.0).when(better == high).then(0.0)
     judge = pl.col("judge_id").cast(pl.String).fill_null("") if "judge_id" in table.columns else pl.lit("")
-    named = table.with_columns(
-        low=low, high=pl.max_horizontal(one, two), low_first=one == low, low_won=won, judge=judge
-    )
-    return named.filter(one != two)
+    named = table.with_columns(low=low, high=high, low_first=first == low, low_won=won, judge=judge)
+    return named.filter(first != second)
 
 
 def calibrate(
@@ -311,7 +312,5 @@ def _recalibrated(q: Floats, y: Floats, pair: Ints, level: float) -> dict[str, A
     scores = np.stack([np.bincount(pair, column * (y - p), n_pairs) for column in x.T], axis=1)
     covariance = inverse @ (scores.T @ scores) @ inverse * n_pairs / (n_pairs - 1)
     half = float(scipy.special.stdtrit(n_pairs - 2, (1 + level) / 2)) * np.sqrt(np.diag(covariance))
-    line: dict[str, float] = {}
-    for name, figure, width in zip(("slope", "intercept"), beta.tolist(), half.tolist(), strict=True):
-        line |= {name: figure, f"{name}_lower": figure - width, f"{name}_upper": figure + width}
-    return line
+    names = ("slope", "intercept", "slope_lower", "intercept_lower", "slope_upper", "intercept_upper")
+    return dict(zip(names, np.concatenate([beta, beta - half, beta + half]).tolist(), strict=True))

@@ -14,7 +14,7 @@ from pairscale._version import __version__
 from pairscale.core.comparisons import Condition
 from pairscale.core.display import ReportMixin, ReprMixin
 from pairscale.core.encodings import read_bytes
-from pairscale.core.errors import FileFormatError, InputError, without_logins
+from pairscale.core.errors import FileFormatError, without_logins
 from pairscale.core.files import replacing
 from pairscale.core.options import FilePath, checked, require_suffix
 from pairscale.core.provenance import text_hash, utc_now
@@ -134,23 +134,27 @@ class JudgeIdentity:
 
     def differences(self, other: JudgeIdentity) -> list[str]:
         """What differs in another judge, in words; empty when it is the same judge with the same prompt."""
-        names = {
-            "judge_id": "judge", "model": "model", "kind": "kind of question", "trait": "criterion",
-            "template_id": "template", "template_hash": "text of the prompt",
+        card = self._facts()
+        here = other._facts()
+        differing = [name for name in card | here if card.get(name) != here.get(name)]
+        if not differing and self.condition_id != other.condition_id:
+            return ["its settings"]
+        return [f"{name} {_shown(card.get(name))} on the card, {_shown(here.get(name))} here" for name in differing]
+
+    def _facts(self) -> dict[str, Any]:
+        """What tells judges apart, as a message calls it."""
+        return {
+            "judge": self.judge_id, "model": self.model, "kind of question": self.kind, "criterion": self.trait,
+            "template": self.template_id, "text of the prompt": self.template_hash,
+            **{f"setting {name}": value for name, value in sorted(self.settings.items())},
         }  # fmt: skip
-        figures = [(words, getattr(self, name), getattr(other, name)) for name, words in names.items()]
-        names_of_settings = sorted({*self.settings, *other.settings})
-        figures += [
-            (f"setting {name}", self.settings.get(name), other.settings.get(name)) for name in names_of_settings
-        ]
-        found = [f"{words} {_said(a)} on the card, {_said(b)} here" for words, a, b in figures if a != b]
-        if not found and self.condition_id != other.condition_id:
-            found.append("its settings")
-        return found
 
 
-def _said(value: Any) -> str:
-    return "not set" if value is None else repr(value) if isinstance(value, str) else json.dumps(value)
+def _shown(value: Any) -> str:
+    """A setting as a message shows it."""
+    if value is None:
+        return "not set"
+    return repr(value) if isinstance(value, str) else json.dumps(value)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -237,7 +241,7 @@ class JudgeCard(ReportMixin, ReprMixin, table="table"):
             where: it comes from, for messages.
 
         Raises:
-            FileFormatError: If it is no card, of another version, incomplete, or not as it was written.
+            FileFormatError: If it is no card, of another version, or not as it was written.
         """
         if not isinstance(found, Mapping) or found.get("format") != FORMAT:
             raise FileFormatError(f"{where} is not a judge card; {_AGAIN.replace('make it again', 'make one')}")
@@ -248,13 +252,10 @@ class JudgeCard(ReportMixin, ReprMixin, table="table"):
             )
         if found.get("digest") != _digest({name: value for name, value in found.items() if name != "digest"}):
             raise FileFormatError(f"{where} is not as it was written: its digest does not fit its content; {_AGAIN}")
-        try:
-            judge = JudgeIdentity(**found["judge"])
-            recorded = {"correlation": {"n": 0, "why": "the card is of an earlier version"}, **found["measures"]}
-            measures = {name: Measure(**recorded[name]) for name in MEASURES}
-            return cls(judge, measures, dict(found["data"]), found["level"], found["made_at"], found["version"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise FileFormatError(f"{where} is a judge card with a mistake in it ({error}); {_AGAIN}") from None
+        recorded = {"correlation": {"n": 0, "why": "the card is of an earlier version"}, **found["measures"]}
+        measures = {name: Measure(**recorded[name]) for name in MEASURES}
+        judge = JudgeIdentity(**found["judge"])
+        return cls(judge, measures, dict(found["data"]), found["level"], found["made_at"], found["version"])
 
 
 def is_judge_card(path: FilePath) -> bool:
@@ -274,7 +275,7 @@ def read_judge_card(path: FilePath) -> JudgeCard:
         path: The ``.json`` file that :meth:`JudgeCard.save` or ``pairscale check-judge --out`` wrote.
 
     Raises:
-        FileFormatError: If it is none, of another version, incomplete, or was edited.
+        FileFormatError: If it is none, of another version, or was edited.
 
     Example:
         >>> import pairscale as ps
@@ -285,11 +286,10 @@ def read_judge_card(path: FilePath) -> JudgeCard:
         >>> ps.read_judge_card("judge-card.json").measures["agreement"].n
         2
     """
+    content = read_bytes(path)
     try:
-        found = json.loads(read_bytes(path))
+        found = json.loads(content)
     except ValueError as error:
-        if isinstance(error, InputError):
-            raise
         raise FileFormatError(f"{path} is not a judge card: it cannot be read as JSON ({error})") from None
     return JudgeCard.from_dict(found, path)
 

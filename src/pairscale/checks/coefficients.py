@@ -18,10 +18,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -39,39 +38,38 @@ _BLOCK = 2**22  # numbers held at once while resampling
 _DRAWS = 10_000  # of tables of two raters
 
 
-@dataclass(frozen=True, slots=True)
-class Coefficient:
-    """A coefficient of the agreement of given units.
-
-    Attributes:
-        name: the statistic.
-        weights: how far apart two labels are, where there are several ways to say it.
-        of: its figures for rows of weights of the units.
-    """
-
-    name: str
-    weights: str | None
-    of: Callable[[Floats], Floats]
-
-    def estimate(self, n_units: int) -> float | None:
-        """The figure of all units, each counted once; None where it is undefined."""
-        value = float(self.of(np.ones((1, n_units)))[0])
-        return None if math.isnan(value) else value
+Coefficient: TypeAlias = Callable[["Floats"], "Floats"]
+"""A coefficient's figures for rows of weights of the units."""
+Coefficients: TypeAlias = dict[tuple[str, str | None], Coefficient]
+"""By name, and by how far apart two labels are where there are several ways to say it."""
 
 
-def kappa_weights(*, ordered: bool) -> list[str]:
-    """How labels may be weighted that differ."""
-    return ["unweighted", "linear", "quadratic"] if ordered else ["unweighted"]
+def estimate_of(coefficient: Coefficient, n_units: int) -> float | None:
+    """The figure of all units, each counted once; None where it is undefined."""
+    value = float(coefficient(np.ones((1, n_units)))[0])
+    return None if math.isnan(value) else value
 
 
-def _coefficients(codes: Ints, numbers: Floats, *, ordered: bool, numeric: bool) -> list[Coefficient]:
+def pair_coefficients(codes: Ints, numbers: Floats, metrics: Sequence[str]) -> Coefficients:
+    """Percent agreement, and the kappas that the metrics of the labels allow."""
+    weights = ["unweighted", "linear", "quadratic"] if "ordinal" in metrics else ["unweighted"]
+    name = "cohen_kappa" if codes.shape[1] == 2 else "light_kappa"
+    kappas: Coefficients = {(name, kind): kappa(codes, numbers, kind) for kind in weights}
+    return {("percent_agreement", None): _percent(_counts(codes, numbers)), **kappas}
+
+
+def _coefficients(codes: Ints, numbers: Floats, metrics: Sequence[str]) -> Coefficients:
     """All coefficients, percent agreement first and Gwet's AC1 last."""
-    counts = np.stack([(codes == category).sum(axis=1) for category in range(len(numbers))], axis=1)
-    metrics = ["nominal", *(["ordinal"] if ordered else []), *(["interval"] if numeric else [])]
-    share = _percent(counts)
-    kappas = [_light_kappa(codes, numbers, weights) for weights in kappa_weights(ordered=ordered)]
-    alphas = [_krippendorff_alpha(counts, numbers, metric) for metric in metrics]
-    return [share, *kappas, *alphas, _gwet_ac1(counts, share)]
+    counts = _counts(codes, numbers)
+    alphas: Coefficients = {
+        ("krippendorff_alpha", metric): _krippendorff_alpha(counts, numbers, metric) for metric in metrics
+    }
+    return {**pair_coefficients(codes, numbers, metrics), **alphas, ("gwet_ac1", None): _gwet_ac1(counts)}
+
+
+def _counts(codes: Ints, numbers: Floats) -> Ints:
+    """How many raters gave each unit each label."""
+    return np.stack([(codes == category).sum(axis=1) for category in range(len(numbers))], axis=1)
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:
@@ -84,36 +82,33 @@ def _percent(counts: Ints) -> Coefficient:
     raters = counts.sum(axis=1)
     several = raters >= 2
     agreeing = several * (counts * (counts - 1)).sum(axis=1) / np.maximum(raters * (raters - 1), 1)
-    return Coefficient("percent_agreement", None, lambda drawn: _ratio(drawn @ agreeing, drawn @ several))
+    return lambda drawn: _ratio(drawn @ agreeing, drawn @ several)
 
 
-def _gwet_ac1(counts: Ints, share: Coefficient) -> Coefficient:
+def _gwet_ac1(counts: Ints) -> Coefficient:
     """AC1: chance agreement from how evenly the labels are spread."""
     spread = counts / np.maximum(counts.sum(axis=1), 1)[:, None]
+    share = _percent(counts)
 
-    def of(drawn: Floats) -> Floats:
+    def figures(drawn: Floats) -> Floats:
         means = drawn @ spread / drawn.sum(axis=1, keepdims=True)
         chance = _ratio((means * (1 - means)).sum(axis=1), np.array(counts.shape[1] - 1.0))
-        return _ratio(share.of(drawn) - chance, 1 - chance)
+        return _ratio(share(drawn) - chance, 1 - chance)
 
-    return Coefficient("gwet_ac1", None, of)
+    return figures
 
 
-def cohen_kappa(codes: Ints, numbers: Floats, weights: str) -> Coefficient:
-    """Cohen's kappa of two raters, on the units that both labelled."""
+def kappa(codes: Ints, numbers: Floats, weights: str) -> Coefficient:
+    """Cohen's kappa of two raters, on the units that both labelled; of more, its mean over pairs of raters."""
     q = len(numbers)
-    both = (codes >= 0).all(axis=1)
-    tables = np.zeros((len(codes), q * q))
-    tables[both, codes[both, 0] * q + codes[both, 1]] = 1
-    return _beyond_chance("cohen_kappa", weights, tables, numbers, 0)
-
-
-def _light_kappa(codes: Ints, numbers: Floats, weights: str) -> Coefficient:
-    """The mean of Cohen's kappa over pairs of raters; of two raters, Cohen's kappa."""
-    pairs = [codes[:, pair] for pair in combinations(range(codes.shape[1]), 2)]
-    kappas = [cohen_kappa(pair, numbers, weights) for pair in pairs if (pair >= 0).all(axis=1).any()]
-    name = "cohen_kappa" if len(pairs) == 1 else "light_kappa"
-    return Coefficient(name, weights, lambda drawn: np.stack([kappa.of(drawn) for kappa in kappas]).mean(axis=0))
+    kappas = []
+    for first, second in combinations(codes.T, 2):
+        both = (first >= 0) & (second >= 0)
+        if both.any() or codes.shape[1] == 2:
+            tables = np.zeros((len(codes), q * q))
+            tables[both, first[both] * q + second[both]] = 1
+            kappas.append(_beyond_chance(weights, tables, numbers, 0))
+    return lambda drawn: np.mean([cohen_kappa(drawn) for cohen_kappa in kappas], axis=0)
 
 
 def _krippendorff_alpha(counts: Ints, numbers: Floats, metric: str) -> Coefficient:
@@ -121,14 +116,13 @@ def _krippendorff_alpha(counts: Ints, numbers: Floats, metric: str) -> Coefficie
     raters = counts.sum(axis=1)
     pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(len(numbers))
     tables = pairs.reshape(len(counts), -1) / np.maximum(raters - 1, 1)[:, None]
-    return _beyond_chance("krippendorff_alpha", metric, tables, numbers, 1)
+    return _beyond_chance(metric, tables, numbers, 1)
 
 
-def _beyond_chance(name: str, weights: str, tables: Floats, numbers: Floats, taken: int) -> Coefficient:
+def _beyond_chance(weights: str, tables: Floats, numbers: Floats, taken: int) -> Coefficient:
     """1 less observed over expected disagreement in the table of two labels.
 
     Args:
-        name: the statistic.
         weights: how far apart two labels are.
         tables: of each unit, its cells.
         numbers: what each category counts.
@@ -136,10 +130,10 @@ def _beyond_chance(name: str, weights: str, tables: Floats, numbers: Floats, tak
     """
     q = len(numbers)
     difference = np.abs(numbers[:, None] - numbers)
-    by_name = {"linear": difference, "quadratic": difference**2, "interval": difference**2}
-    fixed = by_name.get(weights, difference != 0)
+    powers = {"linear": 1, "quadratic": 2, "interval": 2}
+    fixed = (difference != 0) * difference ** powers.get(weights, 0)
 
-    def of(drawn: Floats) -> Floats:
+    def figures(drawn: Floats) -> Floats:
         table = (drawn @ tables).reshape(len(drawn), q, q)
         rows = table.sum(axis=2)
         columns = table.sum(axis=1)
@@ -151,71 +145,68 @@ def _beyond_chance(name: str, weights: str, tables: Floats, numbers: Floats, tak
         expected = (rows[:, :, None] * columns[:, None, :] * distance).sum(axis=(1, 2))
         return 1 - _ratio((rows.sum(axis=1) - taken) * observed, expected)
 
-    return Coefficient(name, weights, of)
+    return figures
 
 
 # Intervals.
 
 
 def statistic_rows(
-    codes: Ints, numbers: Floats, *, ordered: bool, numeric: bool, n_boot: int, level: float, seed: int | None
-) -> tuple[list[dict[str, Any]], list[str]]:
+    codes: Ints, numbers: Floats, metrics: Sequence[str], n_boot: int, level: float, seed: int | None
+) -> tuple[list[tuple[Any, ...]], list[str]]:
     """The coefficients with their intervals, as rows, and what to be careful with.
 
     Args:
         codes: units by raters: the number of each label among the categories, -1 where it is missing.
         numbers: what each category counts: its own number, or its place.
-        ordered: whether the categories have an order.
-        numeric: whether they are numbers.
+        metrics: by which labels differ: ``nominal``, ``ordinal`` where they have an order, ``interval`` of numbers.
         n_boot: resamples of the units; 0 for no intervals but Wilson's.
         level: of the intervals.
         seed: of what is drawn.
     """
+    q = len(numbers)
     labels = (codes >= 0).sum(axis=1)
     n_units = int((labels >= 2).sum())
-    coefficients = _coefficients(codes, numbers, ordered=ordered, numeric=numeric)
-    rows: list[dict[str, Any]] = [
-        {"statistic": one.name, "weights": one.weights, "estimate": one.estimate(len(codes)), "n_units": n_units}
-        for one in coefficients
-    ]
-    if labels.max() == 2:
-        lower, upper = wilson(round(rows[0]["estimate"] * n_units), n_units, level)
-        rows[0] |= {"lower": lower, "upper": upper, "interval": "wilson"}
-    notices = []
-    pending = [number for number, row in enumerate(rows) if row["estimate"] is not None and "interval" not in row]
-    if not n_boot:
-        pending = []
-    if pending and n_units < LEAST_UNITS:
-        notices.append(f"no intervals: {n_units} units are too few, it takes {LEAST_UNITS}")
-        pending = []
-    if pending and codes.shape[1] == 2:
-        q = len(numbers)
-        cells = _coefficients(cell_codes(q), numbers, ordered=ordered, numeric=numeric)
-        both = codes[labels == 2]
-        table = np.bincount(both[:, 0] * q + both[:, 1], minlength=q * q)
+    coefficients = _coefficients(codes, numbers, metrics)
+    estimates = {key: estimate_of(coefficient, len(codes)) for key, coefficient in coefficients.items()}
+    share = estimates["percent_agreement", None]
+    has_enough = n_boot > 0 and n_units >= LEAST_UNITS
+    cells: Coefficients = {}
+    if codes.shape[1] == 2 and has_enough:
+        table = np.bincount(codes[labels == 2] @ [q, 1], minlength=q * q)
+        cells = _coefficients(cell_codes(q), numbers, metrics)
         if labels.min() < 2:
-            cells.pop()  # AC1 rests on units with one label, too
-        by_table = pending[: len(cells) - 1]
-        ends = dirichlet_ends([cells[number] for number in by_table], table, level, seed)
-        for number, (lower, upper) in zip(by_table, ends, strict=True):
-            estimate = rows[number]["estimate"]
-            rows[number] |= {"lower": min(lower, estimate), "upper": max(upper, estimate), "interval": "dirichlet"}
-        pending = pending[len(by_table) :]
-    if pending and np.isclose(rows[0]["estimate"], 1):
+            del cells["gwet_ac1", None]  # it rests on units with one label, too
+    rows = []
+    for key, estimate in estimates.items():
+        ends: Sequence[float | None] = (None, None)
+        interval = None
+        if estimate is not None:
+            if key[0] == "percent_agreement" and labels.max() == 2:
+                interval = "wilson"
+                ends = wilson(round(estimate * n_units), n_units, level)
+            elif key in cells:
+                interval = "dirichlet"
+                drawn = [*dirichlet_ends(cells[key], table, level, seed), estimate]
+                ends = (min(drawn), max(drawn))
+            elif has_enough and share != 1:
+                interval = "bootstrap"
+                drawn = [*_bootstrap(coefficients[key], len(codes), n_boot, seed), estimate]  # never none at all
+                tail = (1 - level) / 2
+                ends = np.nanquantile(drawn, [tail, 1 - tail]).tolist()
+        rows.append((*key, estimate, *ends, interval, n_units))
+    kinds = {row[5] for row in rows if row[2] is not None}
+    notices = []
+    if n_boot and n_units < LEAST_UNITS and None in kinds:
+        notices.append(f"no intervals: {n_units} units are too few, it takes {LEAST_UNITS}")
+    elif n_boot and None in kinds:
         notices.append("all labels agree; resampling them cannot say how sure that is, so there is no interval")
-    elif pending:
-        figures = _bootstrap([coefficients[number] for number in pending], len(codes), n_boot, seed)
-        for number, samples in zip(pending, figures, strict=True):
-            kept = np.append(samples[~np.isnan(samples)], rows[number]["estimate"])  # never none at all
-            tail = (1 - level) / 2
-            lower, upper = np.quantile(kept, [tail, 1 - tail])
-            rows[number] |= {"lower": float(lower), "upper": float(upper), "interval": "bootstrap"}
-        fewest = min(int((rater >= 0).sum() - np.bincount(rater[rater >= 0]).max()) for rater in codes.T)
-        if fewest < _RARE:
-            notices.append(
-                f"a rater gave only {fewest} labels besides the most common one: resampled intervals may be too narrow"
-            )
-    if any(row["estimate"] is None for row in rows):
+    fewest = min(int((rater >= 0).sum() - np.bincount(rater[rater >= 0]).max()) for rater in codes.T)
+    if "bootstrap" in kinds and fewest < _RARE:
+        notices.append(
+            f"a rater gave only {fewest} labels besides the most common one: resampled intervals may be too narrow"
+        )
+    if None in estimates.values():
         notices.append("some statistics are undefined: the labels do not vary, so chance explains them all")
     return rows, notices
 
@@ -225,10 +216,8 @@ def cell_codes(q: int) -> Ints:
     return np.stack(np.divmod(np.arange(q * q, dtype=np.int64), q), axis=1)
 
 
-def dirichlet_ends(
-    cells: Sequence[Coefficient], table: Ints, level: float, seed: int | None
-) -> list[tuple[float, float]]:
-    """Of coefficients of one unit for each cell, both ends of the interval by the table of two raters."""
+def dirichlet_ends(cells: Coefficient, table: Ints, level: float, seed: int | None) -> list[float]:
+    """Of a coefficient of one unit for each cell, the ends of the intervals by the table of two raters."""
     from scipy.special import stdtrit
 
     total = float(table.sum())
@@ -241,22 +230,19 @@ def dirichlet_ends(
     agreeing[:, :: q + 1] += rng.standard_gamma(1 / q - 1 / n_cells, (_DRAWS, q))
     tail = NormalDist().cdf(-float(stdtrit(total - 1, (1 + level) / 2)))
     ends = []
-    for coefficient in cells:
-        quantiles = []
-        for drawn in (one_unit, two_units, agreeing):
-            figures = coefficient.of(total * drawn / drawn.sum(axis=1, keepdims=True))
-            quantiles.append(np.nanquantile(figures, [tail, 1 - tail]))
-        ends.append((float(np.min(quantiles)), float(np.max(quantiles))))
+    for drawn in (one_unit, two_units, agreeing):
+        figures = cells(total * drawn / drawn.sum(axis=1, keepdims=True))
+        ends += np.nanquantile(figures, [tail, 1 - tail]).tolist()
     return ends
 
 
-def _bootstrap(coefficients: Sequence[Coefficient], n_units: int, n_boot: int, seed: int | None) -> Floats:
-    """The figures of units drawn with replacement, one row per coefficient."""
+def _bootstrap(coefficient: Coefficient, n_units: int, n_boot: int, seed: int | None) -> list[float]:
+    """The figures of units drawn with replacement."""
     rng = generator(seed)
     even = np.full(n_units, 1 / n_units)
     block = max(1, _BLOCK // n_units)
-    figures = []
+    figures: list[float] = []
     for start in range(0, n_boot, block):
-        drawn = rng.multinomial(n_units, even, min(block, n_boot - start)).astype(np.float64)
-        figures.append([coefficient.of(drawn) for coefficient in coefficients])
-    return np.concatenate(figures, axis=1)
+        drawn = rng.multinomial(n_units, even, min(block, n_boot - start))
+        figures += coefficient(drawn.astype(np.float64)).tolist()
+    return figures

@@ -52,8 +52,10 @@ def wilson(successes: float, total: int, level: float) -> tuple[float | None, fl
     """Wilson's interval of a proportion; None twice when there is nothing to count."""
     if not total:
         return None, None
-    z, share = NormalDist().inv_cdf((1 + level) / 2), successes / total
-    middle, rest = share + z**2 / (2 * total), 1 + z**2 / total
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share = successes / total
+    middle = share + z**2 / (2 * total)
+    rest = 1 + z**2 / total
     half = z * math.sqrt(share * (1 - share) / total + (z / (2 * total)) ** 2)
     return max(0.0, (middle - half) / rest), min(1.0, (middle + half) / rest)
 
@@ -82,7 +84,8 @@ def surely_above(successes: int, total: int, share: float, level: float) -> bool
         return False
     if share <= 0:
         return True  # one success is impossible at a probability of 0
-    failures, logs = total - successes, []
+    failures = total - successes
+    logs = []
     for number in range(_RATES):
         above = (number + 0.5) / _RATES  # the rate is share + above (1 - share)
         logs.append(successes * math.log1p(above * (1 - share) / share) + failures * math.log1p(-above))

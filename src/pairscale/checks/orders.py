@@ -38,10 +38,10 @@ def positions(results: Table, what: str) -> pl.DataFrame:
 
 
 def decided_rows(results: Table, what: str) -> tuple[pl.DataFrame, int]:
-    """The rows with a winner of their own pair, and how many rows there were."""
+    """The rows with a winner of their own pair, and how many rows have none."""
     frame = positions(results, what).select("ID1", "ID2", "better_id")
-    decided = frame.filter(OF_ITS_PAIR & (pl.col("ID1") != pl.col("ID2"))).with_columns(_LOW, _HIGH)
-    return decided.cast(pl.String), frame.height
+    rows = frame.filter(OF_ITS_PAIR & (pl.col("ID1") != pl.col("ID2"))).with_columns(_LOW, _HIGH)
+    return rows.cast(pl.String), frame.height - rows.height
 
 
 def by_pair(decided: pl.DataFrame, name: str) -> pl.DataFrame:
@@ -51,16 +51,17 @@ def by_pair(decided: pl.DataFrame, name: str) -> pl.DataFrame:
         low_first=(pl.col("ID1") == pl.col("low")).sum().cast(pl.Int64),
         low_won=(pl.col("better_id") == pl.col("low")).sum().cast(pl.Int64),
     )
-    n, low_first, low_won = pl.col("n"), pl.col("low_first"), pl.col("low_won")
-    in_order = pl.when(2 * low_first >= n)
+    n = pl.col("n")
+    low_won = pl.col("low_won")
+    is_in_order = pl.when(2 * pl.col("low_first") >= n)
     columns = {
         "better_id_{}": pl.when(2 * low_won > n).then("low").when(2 * low_won < n).then("high"),
-        "ID1_{}": in_order.then("low").otherwise("high"),
-        "ID2_{}": in_order.then("high").otherwise("low"),
+        "ID1_{}": is_in_order.then("low").otherwise("high"),
+        "ID2_{}": is_in_order.then("high").otherwise("low"),
         "n_{}_votes": n,
-        "n_{}_A": in_order.then(low_won).otherwise(n - low_won),
-        "n_{}_B": in_order.then(n - low_won).otherwise(low_won),
+        "n_{}_A": is_in_order.then(low_won).otherwise(n - low_won),
+        "n_{}_B": is_in_order.then(n - low_won).otherwise(low_won),
         "is_{}_tie": 2 * low_won == n,
-        "mixed_{}": low_first.is_between(1, n - 1),
+        "mixed_{}": pl.col("low_first").is_between(1, n - 1),
     }
     return counted.select("low", "high", **{form.format(name): column for form, column in columns.items()})

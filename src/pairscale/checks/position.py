@@ -47,9 +47,10 @@ class ReverseConsistency(ReprMixin, table="details", columns=_SHOWN):
     without_winner: int
     notices: tuple[str, ...]
 
-    def __repr__(self) -> str:
-        n, same, share = self.summary.row(0)
-        return f"<ReverseConsistency: {same:,} of {n:,} pairs consistent{f' ({share:.1%})' if n else ''}>"
+    def __str__(self) -> str:
+        n_pairs, n_consistent, share = self.summary.row(0)
+        words = f"{n_consistent:,} of {n_pairs:,} pairs consistent"
+        return f"{words} ({share:.1%})" if n_pairs else words
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -91,7 +92,8 @@ class PositionalBias(ReprMixin, ReportMixin, table="summary"):
     def verdict(self) -> str:
         """The finding in plain words."""
         row = self.summary.row(0, named=True)
-        first, second = row["n_both_first"], row["n_both_second"]
+        first = row["n_both_first"]
+        second = row["n_both_second"]
         leans = leaning(first, second, self.level)
         if leans in {"first", "second"}:
             finding = f"position bias: the {leans} position is favoured; position decided"
@@ -145,45 +147,40 @@ def compute_reverse_consistency(main_results: Table, reverse_results: Table) -> 
 
 def compare_orders(main_results: Table, reverse_results: Table) -> ReverseConsistency:
     """The same as :func:`compute_reverse_consistency`, for callers who pass the notices on themselves."""
-    frames: list[pl.DataFrame] = []
     notices: list[str] = []
+    rows = []
     without_winner = 0
     for results, what in ((main_results, "main_results"), (reverse_results, "reverse_results")):
-        frame, total = decided_rows(results, what)
-        frames.append(frame)
-        missing = total - frame.height
+        frame, missing = decided_rows(results, what)
+        rows.append(frame)
+        without_winner += missing
         if missing:
-            without_winner += missing
+            total = frame.height + missing
             notices.append(f"{what}: left out {missing:,} of {total:,} rows, which name no winner of their pair")
-    main = by_pair(frames[0], "main")
-    reverse = by_pair(frames[1], "rev")
+    main = by_pair(rows[0], "main")
+    reverse = by_pair(rows[1], "rev")
     pair = ["low", "high"]
-    is_tied = pl.any_horizontal("is_main_tie", "is_rev_tie")
-    both = main.join(reverse, on=pair, how="inner").with_columns(key=KEY)
-    details = (
-        both.filter(~is_tied)
-        .with_columns(is_consistent=pl.col("better_id_main") == pl.col("better_id_rev"))
-        .sort("key", "low")
+    both = main.join(reverse, on=pair).with_columns(
+        key=KEY, is_consistent=pl.col("better_id_main") == pl.col("better_id_rev")
     )
-    for count, reason in (
-        (main.height + reverse.height - 2 * both.height, "left out, judged in one direction only"),
-        (both.height - details.height, "left out, no majority winner in a direction"),
-        (
-            both.filter(pl.col("ID1_main") == pl.col("ID1_rev")).height,
-            "in the same order in both tables, which says nothing of position",
-        ),
-        (
-            both.filter(pl.any_horizontal("mixed_main", "mixed_rev")).height,
-            "in both orders within one table, of which the more frequent was taken",
-        ),
-    ):
-        if count:
-            notices.append(f"{reason}: {plural(count, 'pair')}")
-    consistent = int(details["is_consistent"].sum())
-    share = consistent / details.height if details.height else None
-    schema = {"n_pairs": pl.Int64(), "n_consistent": pl.Int64(), "prop_consistent": pl.Float64()}
-    summary = pl.DataFrame([[details.height, consistent, share]], schema=schema, orient="row")
-    comparisons = pl.concat(frames).join(both.select(*pair, "key"), on=pair, how="inner")
+    details = both.drop_nulls("is_consistent").sort("key", "low")
+    n_pairs = {
+        "left out, judged in one direction only": main.height + reverse.height - 2 * both.height,
+        "left out, no majority winner in a direction": both.height - details.height,
+        "in the same order in both tables, which says nothing of position": both.filter(
+            pl.col("ID1_main") == pl.col("ID1_rev")
+        ).height,
+        "in both orders within one table, of which the more frequent was taken": both.filter(
+            pl.col("mixed_main") | pl.col("mixed_rev")
+        ).height,
+    }
+    notices += [f"{reason}: {plural(count, 'pair')}" for reason, count in n_pairs.items() if count]
+    consistent = pl.col("is_consistent")
+    counts = {"n_pairs": pl.len(), "n_consistent": consistent.sum()}
+    summary = details.select(
+        **{name: count.cast(pl.Int64) for name, count in counts.items()}, prop_consistent=consistent.mean()
+    )
+    comparisons = pl.concat(rows).join(both.select(*pair, "key"), on=pair)
     return ReverseConsistency(summary, details.select(_DETAILS), comparisons, without_winner, tuple(notices))
 
 
@@ -195,28 +192,19 @@ def measure_bias(consistency: ReverseConsistency, level: float) -> PositionalBia
     """
     if consistency.details.height == 0:
         raise InputError("no pair has a winner in both directions; there is nothing to check")
-    first, second = (
-        pl.all_horizontal(
-            pl.col("better_id_main") == pl.col(f"ID{n}_main"), pl.col("better_id_rev") == pl.col(f"ID{n}_rev")
-        )
-        for n in (1, 2)
-    )
+    first_won = pl.col("better_id_main") == pl.col("ID1_main")
+    is_by_position = ~pl.col("is_consistent") & (first_won == (pl.col("better_id_rev") == pl.col("ID1_rev")))
     details = consistency.details.with_columns(
-        position=pl.when("is_consistent")
-        .then(None)
-        .when(first)
-        .then(pl.lit("first"))
-        .when(second)
-        .then(pl.lit("second"))
+        position=pl.when(is_by_position).then(pl.when(first_won).then(pl.lit("first")).otherwise(pl.lit("second")))
     )
     n_pairs = details.height
     n_first = details.filter(position="first").height
     n_second = details.filter(position="second").height
     n_same = int(details["is_consistent"].sum())
+    effect = None
+    why: str | None = "no winner changed with the order"  # any small effect fits; the sandwich would be certain of 0
     if n_first + n_second:
         effect, why = _effect(consistency.comparisons, level)
-    else:  # the answers fit any small effect; the sandwich would be certain of 0
-        effect, why = None, "no winner changed with the order"
     decided = wilson(n_first + n_second, n_pairs, level)
     same = wilson(n_same, n_pairs, level)
     row = {
@@ -231,9 +219,9 @@ def measure_bias(consistency: ReverseConsistency, level: float) -> PositionalBia
         "consistent_lower": same[0],
         "consistent_upper": same[1],
         "prop_pos1": 0.5 + (n_first - n_second) / (2 * n_pairs),
-        "effect": None if effect is None else effect.b,
-        "effect_lower": None if effect is None else effect.lower,
-        "effect_upper": None if effect is None else effect.upper,
+        "effect": getattr(effect, "b", None),
+        "effect_lower": getattr(effect, "lower", None),
+        "effect_upper": getattr(effect, "upper", None),
     }
     schema = {name: pl.Int64() if name.startswith("n_") else pl.Float64() for name in row}
     return PositionalBias(pl.DataFrame([row], schema=schema), details, effect, level, consistency, why)

@@ -12,21 +12,21 @@ import numpy as np
 import polars as pl
 
 from pairscale.checks.effect import sign_test, wilson
+from pairscale.checks.orders import split_orders
 from pairscale.checks.position import PositionalBias, compare_orders, measure_bias
 from pairscale.core.display import ReportMixin, ReprMixin
-from pairscale.core.errors import InputError, TableError
+from pairscale.core.errors import InputError
 from pairscale.core.jobs import run_tasks, values_of
 from pairscale.core.notices import notice, plural
 from pairscale.core.options import (
     FilePath,
     ProgressMode,
     checked,
-    require_int,
     require_level,
     require_number,
     require_progress,
 )
-from pairscale.core.tables import Table, as_text, require_columns, row_numbers, to_frame
+from pairscale.core.tables import Table, as_text, require_columns, to_frame
 from pairscale.pairing.table import as_pairs, swapped
 from pairscale.providers.catalog import capabilities
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, require_prices, run_sync
@@ -71,19 +71,12 @@ STUDY: dict[str, pl.DataType] = {
 }
 """The columns of a study's table; the first seven are those of the published studies."""
 
-_CELL = ("template_id", "backend", "model", "thinking", "judge")
-_FIGURES = (*_CELL, "prop_consistent", "prop_pos1", "p_paired", "effect", "effect_lower", "effect_upper")
-_FORWARD = {"forward": True, "main": True, "reverse": False, "reversed": False, "rev": False}
+_NAMES = ("template_id", "backend", "model", "thinking", "judge")
+_FIGURES = (*_NAMES, "prop_consistent", "prop_pos1", "p_paired", "effect", "effect_lower", "effect_upper")
 
 
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    """One template with one judge: who it is by the columns of the study, and the results of both orders."""
-
-    names: Mapping[str, Any]
-    forward: pl.DataFrame
-    reverse: pl.DataFrame
-    failed: int = 0  # pairs that got no answer at all, so that no table shows them
+_Cell: TypeAlias = tuple[Mapping[str, Any], pl.DataFrame, int]
+"""One template with one judge: its names, its answers in both orders, and how many pairs no answer stands for."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -112,7 +105,7 @@ class TemplateStudy(ReprMixin, ReportMixin, table="table", columns=_FIGURES):
 
     def __str__(self) -> str:
         best = self.ranking.row(0, named=True)
-        judges = self.table.select(_CELL[1:]).n_unique()
+        judges = self.table.select(_NAMES[1:]).n_unique()
         facts = (
             f"{plural(self.ranking.height, 'template')}, {plural(judges, 'judge')}, "
             f"most consistent {best['template_id']!r} ({best['mean_consistent']:.1%})"
@@ -142,9 +135,9 @@ def template_study(
 ) -> TemplateStudy:
     """Measure how much each template lets the position sway each judge.
 
-    Without ``judge``, ``data`` are judgements that were made already: a results table of any shape with a column
-    ``direction`` (``forward`` or ``reverse``), ``template_id`` and, where there are several judges, ``backend``,
-    ``model``, ``thinking`` or ``judge``. With ``judge``, ``data`` are pairs, which are now judged with every template
+    Without ``judge``, ``data`` are judgements that were made already, of pairs in both orders: a results table of any
+    shape with a column ``template_id`` and, where there are several judges, ``backend``, ``model``, ``thinking`` or
+    ``judge``. With ``judge``, ``data`` are pairs, which are now judged with every template
     and judge, as they stand and the other way round. Everything goes into one run file, and the same call again asks
     only what is missing.
 
@@ -182,32 +175,41 @@ def template_study(
         ['concise', 'weigh']
     """
     level = require_level(level)
-    concurrency = require_int(concurrency, "concurrency", least=1)
+    interval = require_number(interval, "interval", least=0)
     notices: list[str] = []
-    if judge is None:
-        if templates or run is not None or batch:
-            raise InputError("templates, run and batch belong to a study that asks judges; give `judge=` too")
-        cells = _cells_of(data)
-    else:
+    cells: list[_Cell]
+    if judge is not None:
         if batch and run is None:
             raise InputError(
                 "batch=True needs a run file, which knows the batches while they are under way; give `run=`"
             )
-        interval = require_number(interval, "interval", least=0)
         options = RunOptions(concurrency, retries, timeout=timeout, max_cost=max_cost)
         judges = _made(judge, templates, {"trait": trait, "judge_args": judge_args, "price": price})
-        cells, notices = _asked(data, judges, run, options, progress, interval if batch else None)
+        names = pl.DataFrame([names for names, _ in judges], infer_schema_length=None)
+        alike = names.filter(names.select("judge", "condition_id").is_duplicated())
+        notices += [
+            notice(f"{name} answers without regard to the template; templates are equal")
+            for name in alike["judge"].unique(maintain_order=True)
+        ]
+        require_prices([made for _, made in judges], options.max_cost)
+        pairs = _both_orders(data)
+        ask = partial(_batched, interval=interval) if batch else _answered
+        answered = run_sync(lambda: ask(judges, pairs, run, options, progress), run=run)
+        cells = [(made[0], table, pairs.height - table.height) for made, table in zip(judges, answered, strict=True)]
+    elif templates or run is not None or batch:
+        raise InputError("templates, run and batch belong to a study that asks judges; give `judge=` too")
+    else:
+        cells = _cells_of(data)
     if not cells:
         raise InputError("there are no judgements to study")
     rows = []
     for row, messages in values_of(list(run_tasks(partial(_measured, level=level), cells, n_jobs)), "cell"):
         rows.append(row)
         notices += map(notice, messages)
-    study = study_of(rows, level, notices)
-    if study.table.height < study.ranking.height * study.table.select(_CELL[1:]).n_unique():
-        gaps = notice("not every judge used every template, so the ranking does not compare like with like")
-        study = replace(study, notices=(*study.notices, gaps))
-    return study
+    study = study_of(rows, level, ())
+    if study.table.height < study.ranking.height * study.table.select(_NAMES[1:]).n_unique():
+        notices.append(notice("not every judge used every template, so the ranking does not compare like with like"))
+    return replace(study, notices=tuple(notices))
 
 
 def study_of(rows: Sequence[Mapping[str, Any]], level: float, notices: Iterable[str]) -> TemplateStudy:
@@ -237,38 +239,28 @@ def rank_templates(table: pl.DataFrame, level: float) -> pl.DataFrame:
     )
 
 
-# Judgements that were made already.
-
-
 def _cells_of(data: Table) -> list[_Cell]:
+    """The cells of judgements that were made already."""
     frame = to_frame(data, "judgements")
-    require_columns(frame, ["template_id", "direction"], "judgements")
-    direction = as_text(frame["direction"], "judgements").str.to_lowercase()
-    unknown = ~direction.is_in(list(_FORWARD)).fill_null(value=False)
-    if unknown.any():
-        raise TableError(f"judgements: direction must be 'forward' or 'reverse'; it is not in {row_numbers(unknown)}")
-    names = [name for name in _CELL if name in frame.columns]
-    frame = frame.with_columns(
-        *(as_text(frame[name], "judgements") for name in names),
-        is_forward=direction.replace_strict(_FORWARD, return_dtype=pl.Boolean),
-    )
+    require_columns(frame, ["template_id"], "judgements")
+    names = [name for name in _NAMES if name in frame.columns]
+    frame = frame.with_columns(as_text(frame[name], "judgements") for name in names)
     return [
-        _Cell(dict(zip(names, values, strict=True)), part.filter("is_forward"), part.filter(~pl.col("is_forward")))
-        for values, part in frame.group_by(names, maintain_order=True)
+        (dict(zip(names, values, strict=True)), results, 0)
+        for values, results in frame.group_by(names, maintain_order=True)
     ]
 
 
 def _measured(cell: _Cell, level: float) -> tuple[dict[str, Any], list[str]]:
     """A row of the study's table, and what was left out of it."""
-    names = cell.names
-    who = " ".join(
-        filter(None, (names["template_id"], names.get("judge") or names.get("model"), names.get("thinking")))
-    )
-    consistency = compare_orders(cell.forward, cell.reverse)
+    names, results, unanswered = cell
+    parts = (names["template_id"], names.get("judge") or names.get("model"), names.get("thinking"))
+    who = " ".join(filter(None, parts))
+    consistency = compare_orders(*split_orders(results))
     if consistency.details.height == 0:
         raise InputError(f"{who}: no pair has a winner in both directions; there is nothing to measure")
     row = row_of(measure_bias(consistency, level), names)
-    row["n_left_out"] += cell.failed
+    row["n_left_out"] += unanswered
     return row, [f"{who}: {message}" for message in consistency.notices]
 
 
@@ -291,33 +283,29 @@ def row_of(bias: PositionalBias, names: Mapping[str, Any]) -> dict[str, Any]:
 # Judgements made now.
 
 
-@dataclass(frozen=True, slots=True)
-class _StudyJudge:
-    """A judge that asks with one template, and what it is called in the study."""
-
-    name: str
-    template: str
-    judge: Judge
-
-
 def _made(
     judge: StudyJudge | Sequence[str] | Mapping[str, StudyJudge], templates: Sequence[str], settings: Mapping[str, Any]
-) -> list[_StudyJudge]:
-    """Every judge with every template: one that does not exist is refused before anything is paid for."""
+) -> list[tuple[dict[str, Any], Judge]]:
+    """Every judge with every template, beside its names; what cannot be made is refused before anything is paid for."""
     if isinstance(templates, str) or not templates:
         raise InputError("say which templates to study, such as templates=['default', 'concise']")
-    named: Sequence[tuple[Any, StudyJudge]]
-    if isinstance(judge, Mapping):
-        named = list(judge.items())
-    elif isinstance(judge, str) or not isinstance(judge, Sequence):
-        named = [(judge, judge)]
-    else:
-        named = [(name, name) for name in judge]
+    if isinstance(judge, str):
+        judge = {judge: judge}
+    elif not isinstance(judge, Mapping | Sequence):
+        judge = {"": judge}
+    elif not isinstance(judge, Mapping):
+        judge = {name: name for name in judge}
     judges = []
-    for name, source in named:
+    for name, source in judge.items():
         for template in dict.fromkeys(templates):
             made = _judge_for(source, template, settings)
-            judges.append(_StudyJudge(name if isinstance(name, str) else made.condition.judge_id, template, made))
+            condition = made.condition
+            names = {
+                "template_id": template, "backend": condition.backend, "model": condition.model,
+                "thinking": _thinking(condition), "judge": name or condition.judge_id,
+                "condition_id": condition.condition_id,
+            }  # fmt: skip
+            judges.append((names, made))
     return judges
 
 
@@ -346,107 +334,71 @@ def _takes_template(function: Callable[..., Any]) -> bool:
     return True
 
 
-def _asked(
-    data: Table,
-    judges: Sequence[_StudyJudge],
-    run: FilePath | None,
-    options: RunOptions,
-    progress: ProgressMode,
-    interval: float | None,
-) -> tuple[list[_Cell], list[str]]:
+def _both_orders(data: Table) -> pl.DataFrame:
+    """The pairs as they stand, and the other way round where they do not stand so already."""
     # A pair's own name means one order of it; the reversed pairs are other questions.
     forward = as_pairs(data).drop("pair_uid", "custom_id", strict=False)
     if forward.height == 0:
         raise InputError("there are no pairs to judge")
-    orders = (forward, swapped(forward, np.ones(forward.height, dtype=bool)))
-    notices = []
-    for name in dict.fromkeys(asked.name for asked in judges):
-        conditions = [asked.judge.condition.condition_id for asked in judges if asked.name == name]
-        if len(set(conditions)) < len(conditions):
-            notices.append(notice(f"{name} answers without regard to the template; templates are equal"))
-    require_prices([asked.judge for asked in judges], options.max_cost)
-    if interval is not None:
-        told = None if require_progress(progress) == "none" else _tell_waiting
-        answered = run_sync(lambda: _batched(str(run), judges, orders, options.max_cost, interval, told), run=run)
-    else:
-        answered = run_sync(lambda: _answered(run, judges, orders, options, progress), run=run)
-    cells = []
-    for asked, tables in zip(judges, answered, strict=True):
-        condition = asked.judge.condition
-        names = {
-            "template_id": asked.template, "backend": condition.backend, "model": condition.model,
-            "thinking": _thinking(condition), "judge": asked.name,
-        }  # fmt: skip
-        unanswered = 2 * forward.height - sum(table.height for table in tables)
-        cells.append(_Cell(names, tables[0], tables[1], unanswered))
-    return cells, notices
+    reverse = swapped(forward, np.ones(forward.height, dtype=bool))
+    new = reverse.join(forward, on=["ID1", "ID2"], how="anti", maintain_order="left")
+    return pl.concat([forward, new])
 
 
 async def _answered(
+    judges: Sequence[tuple[Mapping[str, Any], Judge]],
+    pairs: pl.DataFrame,
     run: FilePath | None,
-    judges: Sequence[_StudyJudge],
-    orders: tuple[pl.DataFrame, pl.DataFrame],
     options: RunOptions,
     progress: ProgressMode,
-) -> list[list[pl.DataFrame]]:
-    """What each judge says to the pairs as they stand and the other way round, in one run file and one budget."""
+) -> list[pl.DataFrame]:
+    """What each judge says to the pairs, in one run file and one budget."""
     from pairscale.collect.live import submit_into
     from pairscale.store.runfile import open_run
 
-    answered = []
     with open_run(run, write=True) as store:
         _mark(store, judges)
-        for asked in judges:
-            tables = [await submit_into(store, pairs, asked.judge, options, progress=progress) for pairs in orders]
-            answered.append([table.results for table in tables])
-    return answered
-
-
-def _tell_waiting(batches: Sequence[RegistryEntry]) -> None:
-    waiting = sum(batch.open for batch in batches)
-    if waiting:
-        notice(f"{waiting:,} of {plural(len(batches), 'batch', 'batches')} under way")
+        return [(await submit_into(store, pairs, judge, options, progress=progress)).results for _, judge in judges]
 
 
 async def _batched(
-    run: str,
-    judges: Sequence[_StudyJudge],
-    orders: tuple[pl.DataFrame, pl.DataFrame],
-    max_cost: float | None,
+    judges: Sequence[tuple[Mapping[str, Any], Judge]],
+    pairs: pl.DataFrame,
+    run: FilePath | None,
+    options: RunOptions,
+    progress: ProgressMode,
+    *,
     interval: float,
-    told: Callable[[Sequence[RegistryEntry]], None] | None,
-) -> list[list[pl.DataFrame]]:
+) -> list[pl.DataFrame]:
     """The same through the providers' batch APIs: all batches are created, then awaited."""
     from pairscale.collect.batch.manager import BatchManager
     from pairscale.judges.batched import require_batches
     from pairscale.store.runfile import open_run
 
-    models = [require_batches(asked.judge) for asked in judges]
+    models = [require_batches(judge) for _, judge in judges]
     with open_run(run, write=True) as store:
         _mark(store, judges)
-    async with BatchManager(run) as manager:
+    async with BatchManager(str(run)) as manager:
         await manager.resume()
-        plans = []
-        for model in models:
-            for pairs in orders:
-                plan, _ = await manager.submit(pairs, model, max_cost=max_cost)
-                plans.append(plan)
+        plans = [(await manager.submit(pairs, model, max_cost=options.max_cost))[0] for model in models]
+        told = None if require_progress(progress) == "none" else _tell_waiting
         await manager.wait(interval=interval, told=told)
     with open_run(run) as store:
-        tables = [plan.outcome(store, raw=False)[0] for plan in plans]
-    return [tables[number : number + 2] for number in range(0, len(tables), 2)]
+        return [plan.outcome(store, raw=False)[0] for plan in plans]
 
 
-def _mark(store: RunFile, judges: Sequence[_StudyJudge]) -> None:
+def _tell_waiting(batches: Sequence[RegistryEntry]) -> None:
+    """Say how many batches are under way."""
+    waiting = sum(batch.open for batch in batches)
+    if waiting:
+        notice(f"{waiting:,} of {plural(len(batches), 'batch', 'batches')} under way")
+
+
+def _mark(store: RunFile, judges: Sequence[tuple[Mapping[str, Any], Judge]]) -> None:
     """Write down which conditions are the cells of the study, for its report."""
-    cells = {(cell["template_id"], cell["judge"]): cell for cell in store.get_meta(STUDY_MARK) or ()}
-    for asked in judges:
-        cells[asked.template, asked.name] = {
-            "template_id": asked.template,
-            "judge": asked.name,
-            "condition_id": asked.judge.condition.condition_id,
-        }
-    store.set_meta(STUDY_MARK, list(cells.values()))
+    marked = [{name: names[name] for name in ("template_id", "judge", "condition_id")} for names, _ in judges]
+    cells = pl.DataFrame([*(store.get_meta(STUDY_MARK) or ()), *marked])
+    store.set_meta(STUDY_MARK, cells.unique(["template_id", "judge"], keep="last", maintain_order=True).to_dicts())
 
 
 def _thinking(condition: Condition) -> str | None:
@@ -454,16 +406,19 @@ def _thinking(condition: Condition) -> str | None:
 
     What was asked for decides; where nothing was, what models of its family do then.
     """
-    settings, backend = condition.settings, condition.backend
-    asked, budget = settings.get("reasoning"), settings.get("thinking_budget")
-    if asked is None and budget is not None:
-        asked = "enabled" if budget else "none"
-    if settings.get("include_thoughts") and (asked is None or backend == "anthropic"):
-        asked = "enabled"  # asking for thoughts means thinking
-    able = capabilities(backend, condition.model or "", settings.get("provider_args", {}).get("overrides"))
+    settings = condition.settings
+    able = capabilities(condition.backend, condition.model or "", settings.get("provider_args", {}).get("overrides"))
+    asked = settings.get("reasoning")
+    if asked is None:
+        asked = settings.get("thinking_budget")
     if able.thinking == "none":
-        asked = "none"
-    elif asked is None and able.thinking != "any":
-        hushed = backend == "ollama" and able.thinking == "switch"
-        asked = "enabled" if able.thinks_unasked and not hushed else "none"
-    return None if asked is None else "no_thinking" if asked == "none" else "with_thinking"
+        thinks = False
+    elif settings.get("include_thoughts") and (asked is None or condition.backend == "anthropic"):
+        thinks = True  # asking for thoughts means thinking
+    elif asked is not None:
+        thinks = asked not in {"none", 0}
+    elif able.thinking == "any":
+        return None
+    else:
+        thinks = able.thinks_unasked and (condition.backend != "ollama" or able.thinking != "switch")
+    return "with_thinking" if thinks else "no_thinking"

@@ -37,8 +37,8 @@ def command(
     """Find the prompt template that lets the position sway judges least.
 
     Every judge sees every pair with every template, in both orders. DATA is a folder or table of texts, a table of
-    pairs, or, without --judge, a table of judgements: results with the columns template_id and direction (forward or
-    reverse), and backend, model, thinking or judge where there are several judges.
+    pairs, or, without --judge, a table of judgements: results of pairs in both orders, with the column template_id, and
+    backend, model, thinking or judge where there are several judges.
 
     A template is good when the same text wins in both orders (prop_consistent near 1), the first position wins half
     of the comparisons (prop_pos1 near 0.5), and the effect is near 0 logits.
@@ -73,9 +73,9 @@ def command(
         study = template_study(**arguments, templates=template or ["default"])
     else:
         judgements = None if Path(data).is_dir() else read_table(data)
-        if judgements is None or "direction" not in judgements.columns:
+        if judgements is None or "template_id" not in judgements.columns:
             raise InputError(
-                f"{data} holds no judgements (there is no column 'direction'); say who judges with --judge"
+                f"{data} holds no judgements (there is no column 'template_id'); say who judges with --judge"
             )
         study = template_study(judgements)
     if study.source is not None and not emit.is_screen:

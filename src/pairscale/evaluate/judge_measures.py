@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pairscale.checks.agreement import agreement, two_raters
+from pairscale.checks.agreement import agreement
 from pairscale.checks.card import Measure
 from pairscale.checks.effect import wilson
 from pairscale.checks.position import PositionalBias
@@ -161,7 +161,8 @@ def _kappa(answered: Sequence[tuple[str, str, str | None]]) -> Measure:
         of_variants = _TURNED if first == "b" else {}
         people.append(of_variants.get(person, person))
         judge.append(of_variants.get(choice, choice))
-    row = agreement(two_raters(judge, people), level=LEVEL, seed=1).table.row(by_predicate=_KAPPA, named=True)
+    found = agreement({"judge": judge, "people": people}, unit="pair", level=LEVEL, seed=1)
+    row = found.table.row(by_predicate=_KAPPA, named=True)
     if row["estimate"] is None:
         return Measure.missing("kappa is not defined where one of them always says the same")
     return Measure(len(answered), float(row["estimate"]), _finite(row["lower"]), _finite(row["upper"]), row["interval"])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.checks.agreement import LEAST_UNITS, agreement, two_raters
+from pairscale.checks.agreement import LEAST_UNITS, agreement
 from pairscale.checks.effect import wilson
 from pairscale.core.comparisons import Outcome
 from pairscale.core.display import PlotMixin, ReportMixin, ReprMixin
@@ -94,7 +94,7 @@ def agreement_of(run: PairwiseRunResult, x: str, y: str) -> PairwiseAgreement:
         return PairwiseAgreement(left_out=len(shared))
     _, by_x, by_y = (list(column) for column in zip(*answered, strict=True))
     with without_notices():  # the result carries them
-        measured = agreement(two_raters(by_x, by_y), seed=1)
+        measured = agreement({"first": by_x, "second": by_y}, unit="case", seed=1)
     kappa = measured.table.filter(statistic="cohen_kappa").row(0, named=True)
     n = len(answered)
     few = f"no interval of kappa: {n} cases are too few, it takes {LEAST_UNITS}"

@@ -212,21 +212,23 @@ def _simulate(options: Mapping[str, Any]) -> SimulatedRun:
     return simulate_run(**options)
 
 
+@dataclass(eq=False)
 class _Judge:
-    """Answers by the truth and by luck that depends on the pair and on how often it was asked, not on when."""
+    """Answers by the truth; its luck depends on the pair and on how often the pair was asked, not on who asks."""
 
-    def __init__(self, truth: Floats, seed: int, like: SimulatedJudge, repeats: float = 0.0) -> None:
-        self.truth = truth
-        self._repeats = repeats
+    truth: Floats
+    seed: int
+    like: SimulatedJudge
+    repeats: float = 0.0
+
+    def __post_init__(self) -> None:
         self._first_winner: dict[int, int] = {}
-        self._seed = seed
-        self._like = like
         self._asked: Counter[int] = Counter()
         self._luck: list[list[Floats]] = []  # per asking, for every pair: answer, silence and copy
 
     def answer(self, first: int, second: int) -> tuple[int | None, float | None]:
         """1 when the first wins, 0 when the second does, None when it declines; and the probability it states."""
-        like = self._like
+        like = self.like
         n = len(self.truth)
         i = min(first, second)
         j = max(first, second)
@@ -234,9 +236,9 @@ class _Judge:
         turn = self._asked[pair]
         self._asked[pair] += 1
         while turn >= len(self._luck):
-            rng = np.random.default_rng((self._seed, _LUCK, len(self._luck)))
+            rng = np.random.default_rng((self.seed, _LUCK, len(self._luck)))
             size = n * (n - 1) // 2
-            needed = [size, size if like.invalid_rate else 0, size if self._repeats else 0]
+            needed = [size, size if like.invalid_rate else 0, size if self.repeats else 0]
             self._luck.append([rng.random(numbers) for numbers in needed])
         luck, silence, copy = self._luck[turn]
         if like.invalid_rate and silence[pair] < like.invalid_rate:
@@ -249,7 +251,7 @@ class _Judge:
                 d = 0.0
             logit = min(_CUT, max(-_CUT, d + (away if first == i else -away)))
             return int(logit > 0), 0.5 * (1 + math.tanh(logit / 2))
-        if self._repeats and pair in self._first_winner and copy[pair] < self._repeats:
+        if self.repeats and pair in self._first_winner and copy[pair] < self.repeats:
             return int(self._first_winner[pair] == first), None
         chance = (1 - like.lapse) * 0.5 * (1 + math.tanh(d / 2)) + like.lapse / 2
         # Low is good for the item of the lower number.
@@ -258,79 +260,80 @@ class _Judge:
         return y, None
 
 
+@dataclass(eq=False)
 class _Drive:
     """Does what the runner does: keeps questions open, records answers, refits in time; and measures."""
 
-    def __init__(
-        self, engine: Engine, judge: _Judge, fit_fn: FitFn | str | None, marks: set[int], stop_early: bool
-    ) -> None:
-        self._engine = engine
-        self._judge = judge
-        self._fit_fn = fit_fn
-        self._marks = marks
-        self._stop_early = stop_early
-        self._arrival = np.random.default_rng((engine.seed, _ARRIVAL))
-        self._map = MapEstimate(engine.ledger.n)
-        self._warm: Any = None
-        self.theta: Floats = np.zeros(engine.ledger.n)
+    engine: Engine
+    judge: _Judge
+    fit_fn: FitFn | str | None
+    marks: set[int]
+    stop_early: bool
+    warm: Any = None
+    stopped_at: int | None = None
+    asked: int = 0
+
+    def __post_init__(self) -> None:
+        n_items = self.engine.ledger.n
+        self._arrival = np.random.default_rng((self.engine.seed, _ARRIVAL))
+        self._map = MapEstimate(n_items)
+        self.theta: Floats = np.zeros(n_items)
         self.curve: list[tuple[Any, ...]] = []
         self.refits: list[dict[str, Any]] = []
-        self.stopped_at: int | None = None
-        self.asked = 0
 
     def run(self, concurrency: int, limit: int) -> str:
         """Until nothing is left to do; and why that is so."""
-        engine = self._engine
+        engine = self.engine
         while True:
-            paused = "judge_failing" if engine.is_failing else "judge_flips" if engine.is_flipping else None
-            room = min(concurrency, limit - engine.committed)
-            found = engine.propose() if paused is None and len(engine.open) < room else None
-            if found is not None:
-                self.asked += not isinstance(found, Starved)
+            paused = engine.is_failing or engine.is_flipping
+            has_room = len(engine.open) < min(concurrency, limit - engine.committed)
+            proposal = engine.propose() if has_room and not paused else None
+            if proposal is not None:
+                self.asked += not isinstance(proposal, Starved)
             elif engine.pending is not None and (engine.must_apply or not engine.open):
                 self._refit(engine.pending)
             elif engine.open:
                 self._answer()
             else:
                 break
-        if engine.can_fit and engine.committed > (self.refits[-1]["comparisons"] if self.refits else 0):
+        fitted = self.refits[-1]["comparisons"] if self.refits else 0
+        if engine.can_fit and engine.committed > fitted:
             self._refit(replace(engine.refit_request(), refit_id=len(self.refits) + 1, is_closing=True))
-        return engine.stop_reason or paused or "max_comparisons"
+        if engine.stop_reason is None and paused:
+            return "judge_failing" if engine.is_failing else "judge_flips"
+        return engine.stop_reason or "max_comparisons"
 
     def _answer(self) -> None:
-        engine = self._engine
+        engine = self.engine
         at = 0 if len(engine.open) == 1 else int(self._arrival.integers(len(engine.open)))
         proposal = engine.open[sorted(engine.open)[at]]
-        y, stated = self._judge.answer(proposal.first, proposal.second)
+        y, stated = self.judge.answer(proposal.first, proposal.second)
         engine.record(proposal.step_id, y, invalid_reason="simulated refusal", probability=stated)
-        if y is not None and engine.committed in self._marks:
-            truth = self._judge.truth
+        if y is not None and engine.committed in self.marks:
+            truth = self.judge.truth
             estimates = (engine.ledger.mu, self._map.fit(engine.ledger.history))
             figures = [measure(estimate, truth) for estimate in estimates for measure in (spearman, kendall)]
             self.curve.append((engine.committed, *figures))
 
     def _refit(self, request: RefitRequest) -> None:
         """Refit and measure; a closing refit guides no choice."""
-        outcome = refit(request, self._fit_fn, self._warm)
+        outcome = refit(request, self.fit_fn, self.warm)
         row = outcome.row
         self.theta = outcome.belief.theta_mean
-        r = pearson(self.theta, self._judge.truth)
-        self.refits.append(
-            {name: row[name] for name in ("refit_id", "diagnostics_pass", "stop_decision", "is_closing")}
-            | {
-                "comparisons": row["total_pairs_done"],
-                "reliability_claimed": row["reliability"],
-                "reliability_true": None if r is None else r**2,
-                "spearman_eap": spearman(self.theta, self._judge.truth),
-            }
-        )
+        r = pearson(self.theta, self.judge.truth)
+        figures = {
+            "comparisons": row["total_pairs_done"],
+            "reliability_claimed": row["reliability"],
+            "reliability_true": None if r is None else r**2,
+            "spearman_eap": spearman(self.theta, self.judge.truth),
+        }
+        self.refits.append({name: row.get(name) for name in REFITS} | figures)
         if request.is_closing:
             return
-        self._warm = outcome.warm
+        self.warm = outcome.warm
         if row["stop_decision"]:
             self.stopped_at = self.stopped_at or row["total_pairs_done"]
-        heeded = row["stop_decision"] and self._stop_early
-        self._engine.apply(outcome.belief, stop_reason=row["stop_reason"] if heeded else None)
+        self.engine.apply(outcome.belief, stop_reason=row["stop_reason"] if self.stop_early else None)
 
 
 class MapEstimate:

@@ -212,7 +212,7 @@ def _gathered(
     curves = pl.concat(curves_of_runs).with_columns(per_item=pl.col("comparisons") / pl.col("n_items"))
     refits = _completed(pl.concat(refits_of_runs))
     selector = pl.col("selector").cast(pl.Enum(settings["selector"]))
-    by = [pl.col("n_items"), pl.col("ability_sd"), pl.col("concurrency"), selector]
+    by: list[Any] = ["n_items", "ability_sd", "concurrency", selector]
     good = ends.filter(pl.col("error").is_null())
     compared = curves
     figures = list(FIGURES)
@@ -221,17 +221,16 @@ def _gathered(
         of_baseline = pl.col(*FIGURES).filter(pl.col("selector") == baseline).first().over(same_run)
         compared = curves.with_columns((pl.col(*FIGURES) - of_baseline).name.suffix("_gain"))
         figures += [f"{name}_gain" for name in FIGURES]
-    stopped = good.group_by(list(SETTING)).agg(n_stopped=pl.col("stopped_at").count().cast(pl.Int64))
-    stops = means(good, list(SETTING), ["comparisons", "per_item", *_ENDS])
-    stops = stops.join(stopped, on=list(SETTING), maintain_order="left")
+    n_stopped = pl.col("stopped_at").count().cast(pl.Int64)
+    stops = means(good, list(SETTING), ["comparisons", "per_item", *_ENDS], n_stopped=n_stopped)
     at_refits = means(refits.filter(~pl.col("is_closing")), _POINT, _ENDS)  # closing ones come at other counts
     return SimulationStudy(
         runs=ends.select(list(RUNS)),
         curves=curves,
         refits=refits,
-        summary=_of_all(means(compared, _POINT, figures), good).sort(*by, "comparisons"),
-        stops=stops.select(*SETTING, "n_runs", "n_stopped", pl.exclude(*SETTING, "n_runs", "n_stopped")).sort(by),
-        reliability=_of_all(at_refits, good).sort(*by, "comparisons"),
+        summary=_of_all_runs(means(compared, _POINT, figures), stops).sort(*by, "comparisons"),
+        stops=stops.sort(by),
+        reliability=_of_all_runs(at_refits, stops).sort(*by, "comparisons"),
         baseline=baseline,
         settings=settings,
     )
@@ -243,17 +242,15 @@ def _completed(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(per_item=pl.col("comparisons") / pl.col("n_items"), excess=excess)
 
 
-def _of_all(table: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
+def _of_all_runs(table: pl.DataFrame, stops: pl.DataFrame) -> pl.DataFrame:
     """The means to which all runs of their setting contribute."""
-    all_runs = ends.group_by(list(SETTING)).agg(_all=pl.len().cast(pl.Int64))
-    joined = table.join(all_runs, on=list(SETTING), how="left", maintain_order="left")
-    return joined.filter(pl.col("n_runs") == pl.col("_all")).drop("_all")
+    return table.join(stops, on=[*SETTING, "n_runs"], how="semi", maintain_order="left")
 
 
-def means(table: pl.DataFrame, by: Sequence[str], figures: Sequence[str]) -> pl.DataFrame:
-    """Per group ``n_runs``, and of each figure its mean and the ends of its 95 % interval (Student's t).
+def means(table: pl.DataFrame, by: Sequence[str], figures: Sequence[str], **counts: pl.Expr) -> pl.DataFrame:
+    """Per group ``n_runs`` and other counts, and of each figure its mean and the ends of its 95 % interval.
 
-    One run has no interval: its ends are empty.
+    The intervals are Student's. One run has none: its ends are empty.
     """
     all_figures = pl.col(figures)
     grouped = table.group_by(by, maintain_order=True).agg(
@@ -261,8 +258,9 @@ def means(table: pl.DataFrame, by: Sequence[str], figures: Sequence[str]) -> pl.
         all_figures.std().name.prefix("_"),
         all_figures.count().name.prefix("n_"),
         n_runs=pl.len().cast(pl.Int64),
+        **counts,
     )
-    columns: list[Any] = [*by, "n_runs"]
+    columns: list[Any] = [*by, "n_runs", *counts]
     for name in figures:
         n = np.maximum(grouped[f"n_{name}"].to_numpy(), 2)  # of fewer the spread is missing
         half = pl.col(f"_{name}") * pl.Series(stdtrit(n - 1, 0.975) / np.sqrt(n), dtype=pl.Float64)

@@ -78,7 +78,9 @@ if TYPE_CHECKING:
     from pairscale.core.arrays import Floats
     from pairscale.models.bayes.posterior import Posterior
 
-SD_START, SD_LOW, SD_HIGH = 1.5, 0.5, 5.0
+SD_START = 1.5
+SD_LOW = 0.5
+SD_HIGH = 5.0
 """The standard deviation of the prior: at first, and within what bounds it is learned."""
 
 SD_SPREAD = 0.5
@@ -261,13 +263,16 @@ class Laplace:
         times, won = np.array(list(self._answers.values()), dtype=np.float64).reshape(-1, 2).T
         if self.discount:
             counted = 1 + (times - 1) * (1 - self.discount)
-            times, won = counted, won * counted / times
+            won = won * counted / times
+            times = counted
         self.sd = self._next_sd
         solution = prior_mode(i, j, times, won, prior=self.sd**-2, start=self.mean)
-        mode, p = solution.theta, solution.p
+        mode = solution.theta
+        p = solution.p
         inverse, _ = lapack.dpotri(solution.factor, lower=1, overwrite_c=1)
         inverse += np.tril(inverse, -1).T
-        self.mode, self.covariance = mode, np.ascontiguousarray(inverse)
+        self.mode = mode
+        self.covariance = np.ascontiguousarray(inverse)
         variance = np.diag(self.covariance)
         skew = times * p * (1 - p) * (1 - 2 * p) * (variance[i] + variance[j] - 2 * self.covariance[i, j])
         moved = self.covariance @ np.column_stack([side_sums(i, j, skew, -skew, self.n), mode])
@@ -358,7 +363,8 @@ def top_errors(mean: Floats, covariance: Floats, top: int, eligible: Flags) -> E
 def _expected_above(mean: Floats, sd: Floats, top: int) -> float:
     """The score above which the wanted number of texts is expected."""
     usable = np.maximum(sd, 1e-9)
-    low, high = float((mean - 8 * usable).min()), float((mean + 8 * usable).max())
+    low = float((mean - 8 * usable).min())
+    high = float((mean + 8 * usable).max())
     for _ in range(_HALVED):
         middle = (low + high) / 2
         if float(ndtr((mean - middle) / usable).sum()) > top:

@@ -298,8 +298,10 @@ class Ledger:
         winner, loser = (a, b) if y else (b, a)
         moved = trueskill.update_tie if y == 0.5 else trueskill.update
         after = moved(*map(float, (self.mu[winner], self.sigma[winner], self.mu[loser], self.sigma[loser])))
-        self.mu[winner], self.sigma[winner] = after.mu_winner, after.sigma_winner
-        self.mu[loser], self.sigma[loser] = after.mu_loser, after.sigma_loser
+        self.mu[winner] = after.mu_winner
+        self.sigma[winner] = after.sigma_winner
+        self.mu[loser] = after.mu_loser
+        self.sigma[loser] = after.sigma_loser
         self.degree[[a, b]] += 1
         self.first[a] += 1
         self.second[b] += 1
@@ -444,7 +446,8 @@ class WarmStart:
             return  # what is known too little of will be chosen
         ends = np.array(self._links, dtype=np.int64).reshape(-1, 2)
         part = {item: group for group in linked_groups(ends[:, 0], ends[:, 1], ledger.n) for item in group.tolist()}
-        left, right = np.sort(part[link[0]]), np.sort(part[link[1]])
+        left = np.sort(part[link[0]])
+        right = np.sort(part[link[1]])
         if link[1] in left:
             return  # joined by way of other links
         other = self._other(link, left, right, ledger)
@@ -454,7 +457,8 @@ class WarmStart:
 
     def _other(self, link: Pair, left: Ints, right: Ints, ledger: Ledger) -> Pair | None:
         """The pair between the two parts that is nearest to the link; one that rests only when there is no other."""
-        left, right = left[~ledger.set_aside[left]], right[~ledger.set_aside[right]]
+        left = left[~ledger.set_aside[left]]
+        right = right[~ledger.set_aside[right]]
         free = ~ledger.closed[np.ix_(left, right)]
         if not free.any():
             free = np.array([[ledger.rests(i, j) for j in right.tolist()] for i in left.tolist()], dtype=np.bool_)

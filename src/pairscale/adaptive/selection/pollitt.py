@@ -324,7 +324,8 @@ def run_attempt(scene: Scene, i: Ints, j: Ints, routing: Routing, rng: Rng) -> A
         routing: how to choose.
         rng: of this attempt.
     """
-    ledger, config = scene.ledger, scene.config
+    ledger = scene.ledger
+    config = scene.config
     fields: Columns = {
         "n_candidates_generated": len(i),
         "explore_rate_used": routing.explore_rate,
@@ -412,7 +413,9 @@ def _overrides(scene: Scene, found: Candidates, over: Flags, routing: Routing) -
 
 def _chosen(scene: Scene, found: Candidates, routing: Routing, rng: Rng, fields: Columns) -> int | None:
     """Coverage quota, exploring, or the greatest utility (§7.5)."""
-    ledger, config, draws = scene.ledger, scene.config, routing.draws
+    ledger = scene.ledger
+    config = scene.config
+    draws = routing.draws
     score = _score(scene, found)
     if draws.covers(ledger, config):
         fields.update(is_explore_step=True, explore_reason="coverage_quota_override")
@@ -435,7 +438,8 @@ def _chosen(scene: Scene, found: Candidates, routing: Routing, rng: Rng, fields:
 
 def _score(scene: Scene, found: Candidates) -> Floats:
     """What the best pair has most of: utility with its penalty (§6.1.3), or a plain falling function of ``|t|``."""
-    ledger, config = scene.ledger, scene.config
+    ledger = scene.ledger
+    config = scene.config
     if not ledger.discount and not config.degree_alpha:
         return -np.abs(found.t)
     utility = _utility(ledger, found)
@@ -498,7 +502,8 @@ class _Ladder:
     def attempt(self, fallback: str, *, repeats: bool) -> Attempt:
         rng = np.random.default_rng((*self.seeds, STAGES.index(self.stage), FALLBACKS.index(fallback), int(repeats)))
         items = self.scene.order[self._usable(repeats)[self.scene.order]]
-        cap, all_pairs = self.scene.config.C_max, len(items) * (len(items) - 1) // 2
+        cap = self.scene.config.C_max
+        all_pairs = len(items) * (len(items) - 1) // 2
         outcome = self._tried(fallback, items, repeats, cap, rng)
         if outcome.pair is not None or self.stage != STAGES[-1]:
             return outcome
@@ -522,7 +527,8 @@ class _Ladder:
         *,
         any_pair: bool = False,
     ) -> Attempt:
-        scene, config = self.scene, self.scene.config
+        scene = self.scene
+        config = self.scene.config
         is_anchor = scene.is_anchor[items]
         if any_pair:
             i, j = pairs_at_distance(items, scene.stratum[items], 0, None, cap, rng)
@@ -568,7 +574,8 @@ class _Ladder:
         return 0, config.local_max_dist + wider
 
     def _routing(self, fallback: str, *, lift_caps: bool) -> Routing:
-        scene, config = self.scene, self.scene.config
+        scene = self.scene
+        config = self.scene.config
         is_local = self.stage == "local_link"
         max_obs = config.dup_max_obs_relaxed if fallback == "dup_relax" else config.dup_max_obs
         return Routing(
@@ -636,9 +643,11 @@ def _still_open(scene: Scene, i: Ints, j: Ints) -> tuple[Ints, Ints, Columns]:
     """The posterior gate of long links (§5.1.2), by TrueSkill when there is no posterior."""
     config = scene.config
     if scene.belief is None:
-        p, reason = ndtr(distance(scene.ledger, i, j)), "posterior_unavailable"
+        p = ndtr(distance(scene.ledger, i, j))
+        reason = "posterior_unavailable"
     else:
-        p, reason = scene.belief.p_above(i, j), None
+        p = scene.belief.p_above(i, j)
+        reason = None
     is_open = (p >= config.p_long_low) & (p <= config.p_long_high)
     passed = bool(is_open.any())
     decided = "posterior_extreme" if len(i) else None
