@@ -218,7 +218,7 @@ def test_every_chart_is_drawn_in_the_place_of_its_picture(visit, kind):
 
 def test_saved_charts_need_no_eval_either(browser, tmp_path):
     fit = ps.fit_bt_model([{"winner": a, "loser": b} for a, b in ("ab", "bc", "ca", "ad", "da")])
-    for kind in ("scores", "wins"):
+    for kind in ("scores", "ranks"):
         path = tmp_path / "chart.html"
         fit.plot(path, kind=kind)
         assert "unsafe-eval" not in path.read_text("utf-8")

@@ -58,7 +58,7 @@ def command(
     *,
     fit_statistics: bool = False,
     chart: FilePath | None = None,
-    chart_kind: Literal["scores", "ranks", "wins", "judges"] = "scores",
+    chart_kind: Literal["scores", "ranks", "judges"] = "scores",
     width: int | None = None,
     font_size: float | None = None,
     no_title: bool = False,
@@ -80,8 +80,8 @@ def command(
             'parts/*.parquet'.
         fit_statistics: For bt: also show how well each text and each judge fits the scores (infit, outfit).
         chart: Draw the result: svg, png, pdf, html or json, by the ending.
-        chart_kind: What to draw: scores; ranks (bt and bayes; adds rank intervals to the table of bt); wins: how likely
-            each text is to beat each other one; judges (bt): how well each judge fits the scale.
+        chart_kind: What to draw: scores; ranks (bt and bayes; adds rank intervals to the table of bt); judges (bt): how
+            well each judge fits the scale.
         width: With --chart: its width in pixels.
         font_size: With --chart: the size of names and numbers in pixels.
         no_title: With --chart: neither title nor notes.

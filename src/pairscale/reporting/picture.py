@@ -24,7 +24,7 @@ Row: TypeAlias = "Mapping[str, Any]"
 """Figures of one thing, by their names."""
 Content: TypeAlias = "dict[str, Any]"
 """Parts of a page or a chart, by their names, as they are put together."""
-Kind: TypeAlias = Literal["dots", "line", "bars", "cells", "rule"]
+Kind: TypeAlias = Literal["dots", "line", "bars", "rule"]
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -55,7 +55,7 @@ class Axis:
         title: what it shows; an axis of numbers without one is not drawn.
         low: where it begins.
         high: where it ends.
-        names: of its rows or columns; a mark then has their place, from 0.
+        names: of the rows; a mark then has the place of its row, from 0.
         ticks: where numbers stand; round ones by default.
         in_percent: whether its numbers are shares.
     """
@@ -73,8 +73,7 @@ class Marks:
     """Marks of one kind and colour.
 
     Attributes:
-        kind: ``dots``, with bars where a row has ends; a ``line``; ``bars``; ``cells``; or a ``rule``
-            through the whole picture.
+        kind: ``dots``, with bars where a row has ends; a ``line``; ``bars``; or a ``rule`` through the whole picture.
         rows: where each is: ``x`` and ``y``, the ends ``x_low x_high`` or ``y_low y_high``, the radius ``r`` of a dot,
             the ``text`` on it with its colour ``ink``, and the ``tip`` for a pointer on it.
         colour: a colour of the style sheet, or a colour.
