@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import pytest
-
-import pairscale as ps
 
 
 def text(path):
     return Path(path).read_text("utf-8")
 
 
-def test_fit_draws_ranks_and_wins(cli, run):
+def test_fit_draws_ranks(cli, run):
     done = cli("fit", run, "--chart", "ranks.json", "--chart-kind", "ranks", "--json")
     assert done.code == 0
     assert {"rank_lower", "rank_upper"} <= set(done.json["items"][0])
     assert "Ranks, and how far they are open" in json.loads(text("ranks.json"))["description"]
-    assert cli("fit", run, "--chart", "wins.json", "--chart-kind", "wins").code == 0
-    (cells,) = json.loads(text("wins.json"))["datasets"].values()
-    assert len(cells) == 12
-    theta = dict(ps.fit(run).theta.select("ID", "theta").iter_rows())
-    wanted = 1 / (1 + math.exp(theta["ann"] - theta["dot"]))
-    assert [cell["share"] for cell in cells if (cell["y"], cell["x"]) == ("dot", "ann")] == [
-        pytest.approx(wanted, abs=1e-4)
-    ]
 
 
 def test_the_look_of_a_chart(cli, run):

@@ -19,7 +19,7 @@ from pairscale.core.options import FilePath
     "pairscale export arena.csv --out results.csv",
     "pairscale export ab.db --kind preferences --out pairs.parquet",
     "pairscale export run.db --copy --out copy.db",
-    hidden="path conversational implicit_prompt encoding key",
+    hidden="path conversational encoding key",
 )
 def command(arguments: Arguments, emit: Output, *, out: FilePath) -> None:
     """Write a run to a table: all of its comparisons, or preference pairs for training.

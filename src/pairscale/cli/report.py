@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pairscale.cli._common import Arguments, Output, popped, say
+from pairscale.cli._common import Arguments, Output, say
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.notices import plural
 from pairscale.core.options import FilePath
@@ -47,10 +47,9 @@ def command(arguments: Arguments, emit: Output, *, out: FilePath | None = None) 
         out: The page (RUN.html when it is left out), or by its ending a table: csv and so on; xlsx has a sheet each for
             ranking, comparisons and method.
     """
-    from pairscale.reporting.verbs import named, written_report
+    from pairscale.reporting.verbs import written_report
 
-    reading = named(**popped(arguments, ("samples", "a_col", "b_col", "winner_col", "key")))
-    path, made, n_again = written_report(arguments.pop("run"), reading, out=out, **arguments)
+    path, made, n_again = written_report(**arguments, out=out)
     say(f"written: {path}")
     again = arguments["again"]
     if again is not None:

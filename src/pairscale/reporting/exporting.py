@@ -1,7 +1,7 @@
 """``export``: a run out again, as a table of its comparisons or as preference pairs for training.
 
-Preference pairs have the columns that TRL's trainers take, ``prompt chosen rejected``, plain or as messages, or with
-the prompt inside of both texts. Behind them are ``probability`` (that the chosen text is better, as the judge stated
+Preference pairs have the columns that TRL's trainers take, ``prompt chosen rejected``, plain or as messages. Behind
+them are ``probability`` (that the chosen text is better, as the judge stated
 it), ``margin`` (how far its score is above that of the rejected one, in logits), ``both_orders`` (true where both
 orders were asked and agree; null where one was), ``chosen_id`` and ``rejected_id``.
 """
@@ -66,7 +66,6 @@ def export(
     prompt: str | None = None,
     input_col: str | None = None,
     conversational: bool = False,
-    implicit_prompt: bool = False,
     samples: Table | FilePath | None = None,
     a_col: str | None = None,
     b_col: str | None = None,
@@ -99,7 +98,6 @@ def export(
         prompt: Of preferences: the prompt that all texts answer.
         input_col: Of preferences: the column of the texts that holds the prompt of each.
         conversational: Of preferences: write messages with roles instead of plain text.
-        implicit_prompt: Of preferences: put the prompt into both texts instead of a column of its own.
         samples: Of preferences from results in a table: the texts.
         a_col: Of results in a table: the column of the first text of a pair, or its path where values are nested.
         b_col: Of results in a table: the column of the second text.
@@ -128,7 +126,7 @@ def export(
     require_choice(kind, "kind", get_args(ExportKind))
     of_preferences = {
         "condition": condition, "prompt": prompt, "input_col": input_col, "conversational": conversational or None,
-        "implicit_prompt": implicit_prompt or None, "samples": samples,
+        "samples": samples,
     }  # fmt: skip
     reading = named(samples=samples, a_col=a_col, b_col=b_col, winner_col=winner_col, encoding=encoding, key=key)
     if copy:
@@ -170,7 +168,7 @@ def export(
         notice(
             "without a prompt: TRL takes such pairs as having theirs inside (name it with `prompt=` or `input_col=`)"
         )
-    return write_table(_as_trl(table, conversational=conversational, implicit_prompt=implicit_prompt), path)
+    return write_table(_as_trl(table, conversational=conversational), path)
 
 
 def _copied(run: Table | FilePath, path: Path) -> Path:
@@ -329,26 +327,15 @@ def _preferences_of_ab(result: PairwiseRunResult, shown: Mapping[tuple[str, int]
     return pairs, left_out
 
 
-def _as_trl(table: pl.DataFrame, *, conversational: bool, implicit_prompt: bool) -> pl.DataFrame:
-    """Preference pairs in one of TRL's forms: plain or as messages, with a prompt of their own or inside the texts."""
-    has_prompt = table["prompt"].null_count() == 0
-    inside = implicit_prompt and has_prompt
-    columns: Content = {name: pl.col(name) for name in ("prompt", "chosen", "rejected")}
+def _as_trl(table: pl.DataFrame, *, conversational: bool) -> pl.DataFrame:
+    """Preference pairs in TRL's form, plain or as messages; without a prompt unless all have one."""
+    if table["prompt"].null_count():
+        table = table.drop("prompt")
     if conversational:
-        before = ["prompt"] if inside else []
-        columns = {name: _messages([*(before if name != "prompt" else []), name]) for name in columns}
-    elif inside:
-        # A blank line follows the prompt unless it ends in a blank itself.
-        prompt = pl.col("prompt")
-        start = pl.when(prompt.str.contains(r"\S\z")).then(prompt + "\n\n").otherwise(prompt)
-        columns |= {name: start + pl.col(name) for name in ("chosen", "rejected")}
-    if inside or not has_prompt:
-        del columns["prompt"]
-    return table.select(**columns, **{name: pl.col(name) for name in list(_SCHEMA)[3:]})
-
-
-def _messages(columns: list[str]) -> pl.Expr:
-    roles = [
-        pl.struct(role=pl.lit("user" if name == "prompt" else "assistant"), content=pl.col(name)) for name in columns
-    ]
-    return pl.concat_list(roles)
+        roles = {"prompt": "user", "chosen": "assistant", "rejected": "assistant"}
+        table = table.with_columns(
+            pl.concat_list(pl.struct(role=pl.lit(role), content=name)).alias(name)
+            for name, role in roles.items()
+            if name in table.columns
+        )
+    return table

@@ -286,7 +286,21 @@ def judge_fit_picture(rows: Sequence[Row]) -> Picture:
     return Picture("How well each judge fits the scale", x, y, [expected, *marks], height=308)
 
 
-def axis_around(title: str, values: Sequence[float]) -> Axis:
+def against_judge(label: str, title: str, marks: Sequence[Marks]) -> Picture:
+    """Figures of texts against the judge's scores, with a little room around them.
+
+    Args:
+        label: what the picture shows.
+        title: what the figures are.
+        marks: dots, with intervals from bottom to top where these are known.
+    """
+    rows = [row for each in marks for row in each.rows]
+    heights = [row[name] for row in rows for name in ("y", "y_low", "y_high") if name in row]
+    x = _axis_around("the judge's score, in logits", [row["x"] for row in rows])
+    return Picture(label, x, _axis_around(title, heights), marks, height=340)
+
+
+def _axis_around(title: str, values: Sequence[float]) -> Axis:
     """An axis with a little room at the ends of its figures."""
     low, high = room_around(min(values), max(values))
     room = 0.05 * (high - low)
