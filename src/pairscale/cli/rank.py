@@ -97,11 +97,11 @@ def command(
     with _page_of_people(arguments, labellers, instructions, host, port, url):
         result = ps.rank(**arguments)
     items = result.items
-    table = items if columns == "all" else _short(items)
+    table = items if columns == "all" else short(items)
 
     def show() -> None:
         if items.height:
-            show_table(items if columns == "all" else _on_screen(table), digits=2)
+            show_table(items if columns == "all" else on_screen(table), digits=2)
         _show(result.state, run)
 
     document = {"summary": result.summary, "run": run, "items": items, "refits": result.refits}
@@ -167,7 +167,7 @@ def _configured(settings: list[str] | None) -> dict[str, dict[str, Any]]:
     return {"adaptive_config": values, "btl_config": of_model}
 
 
-def _short(items: pl.DataFrame) -> pl.DataFrame:
+def short(items: pl.DataFrame) -> pl.DataFrame:
     """The columns that most people want: rank, ID, name, score with its interval, and those of their own table."""
     import polars as pl
 
@@ -182,7 +182,7 @@ def _short(items: pl.DataFrame) -> pl.DataFrame:
     return items.select("rank", "ID", *names, *SCORES, *top, *(name for name in own if name not in names))
 
 
-def _on_screen(table: pl.DataFrame) -> pl.DataFrame:
+def on_screen(table: pl.DataFrame) -> pl.DataFrame:
     """The same with whole scores and the interval in one column."""
     import polars as pl
 
