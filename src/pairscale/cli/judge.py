@@ -62,9 +62,7 @@ def command(arguments: Arguments, emit: Output, *, dry_run: bool = False) -> Non
     document["prices_as_of"] = price_date(judge_member(judge, "price"))
     document["failed_pairs"] = answers.failed_pairs.drop("text1", "text2")
     document["failed_attempts"] = answers.failed_attempts.drop("text1", "text2")
-    total = pairs.height
-    if arguments["shard"] is not None:
-        total = answers.n_answered + answers.n_failed
+    total = pairs.height if arguments["shard"] is None else answers.n_answered + answers.n_failed
     if answers.n_answered == 0:
         if emit.as_json:
             emit(document, None, lambda: None)

@@ -52,17 +52,13 @@ def _show(view: Overview) -> None:
     import polars as pl
 
     rows = [
-        {
-            "labeller": person.labeller.name,
-            **fields(person, "labels ties skipped seconds"),
-            "left side": person.left / max(person.sided, 1),
-            "too fast": person.is_fast,
-            "leans to a side": person.leans,
-        }
+        {"labeller": person.labeller.name, **fields(person, "labels ties skipped seconds is_fast leans")}
+        | {"left side": person.left / max(person.sided, 1)}
         for person in view.labellers
     ]
     if rows:
-        show_table(pl.DataFrame(rows, infer_schema_length=None), digits=2)
+        table = pl.DataFrame(rows, infer_schema_length=None)
+        show_table(table.rename({"is_fast": "too fast", "leans": "leans to a side"}), digits=2)
     for criterion in view.criteria:
         alpha = "" if criterion.alpha is None else f"; alpha {criterion.alpha:.2f} on {criterion.n_units:,} cases"
         echo(f"{criterion.criterion}: {criterion.complete:,} of {criterion.cases:,} cases complete{alpha}")

@@ -10,6 +10,7 @@ import pairscale as ps
 from pairscale.cli._common import Arguments, Output, echo, fields, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
+from pairscale.store.marks import COMMANDS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,8 +52,6 @@ def command(arguments: Arguments, emit: Output, *, follow: bool = False) -> None
     found = ps.status(run)
     commands = []
     if not found.files:
-        from pairscale.store.marks import COMMANDS
-
         with ps.open_run(found.run) as store:
             commands = store.read_log(COMMANDS)
     document = {**found.counts, **found.made, "labels": found.labelled, "commands": commands}
