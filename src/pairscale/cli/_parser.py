@@ -42,7 +42,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(
             usage=f"pairscale {name} [OPTIONS] {command.usage}".rstrip(),
             description="\n\n".join(textwrap.fill(" ".join(text.split()), width) for text in paragraphs),
-            epilog="\n".join(["Examples:", *(f"    {line}" for line in command.examples)]),
+            epilog="\n".join(["Examples:", *(f"    {line}" for line in command.own.examples)]),
             formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=26, width=width),
             add_help=False,
             allow_abbrev=False,

@@ -19,12 +19,7 @@ if TYPE_CHECKING:
     from pairscale.batch import BatchAnswers
 
 
-@from_verb(
-    "batch.submit",
-    "PAIRS",
-    "pairscale batch submit pairs.csv --judge openai:gpt-5.1 --run run.db",
-    hidden="segments encoding a_col b_col",
-)
+@from_verb("batch.submit", "PAIRS", hidden="segments encoding a_col b_col")
 def submit(arguments: Arguments, emit: Output) -> None:
     """Create the batches that these pairs need, and return at once.
 
@@ -33,6 +28,9 @@ def submit(arguments: Arguments, emit: Output) -> None:
 
     Args:
         judge: provider:model of openai, anthropic, gemini or together.
+
+    Examples:
+        pairscale batch submit pairs.csv --judge openai:gpt-5.1 --run run.db
     """
     run = as_argument(arguments["run"])
     read_given_pairs(arguments)
@@ -44,19 +42,26 @@ def submit(arguments: Arguments, emit: Output) -> None:
     say(f"next: pairscale batch {'resume' if batches.height else 'status'} {run}")
 
 
-@from_verb("batch.status", "RUN", "pairscale batch status run.db", hidden="registry")
+@from_verb("batch.status", "RUN", hidden="registry")
 def status(arguments: Arguments, emit: Output) -> None:
-    """Show the batches of a run: states, counts, ages, and the time they have left."""
+    """Show the batches of a run: states, counts, ages, and the time they have left.
+
+    Examples:
+        pairscale batch status run.db
+    """
     batches = ps.batch.status(**arguments)
     emit({"batches": batches}, batches, lambda: _show(batches))
     _say_next(arguments["run"], batches)
 
 
-@from_verb("batch.collect", "RUN", "pairscale batch collect run.db --out results.csv")
+@from_verb("batch.collect", "RUN")
 def collect(arguments: Arguments, emit: Output) -> None:
     """Take in the results of the batches that have ended, and wait for none.
 
     The results are in the run file afterwards; `--out` writes all results of the run's batches to a file.
+
+    Examples:
+        pairscale batch collect run.db --out results.csv
     """
     answers = ps.batch.collect(**arguments)
     answered = f"{plural(answers.results.height, 'pair')} of this run answered"
@@ -64,16 +69,15 @@ def collect(arguments: Arguments, emit: Output) -> None:
     _show_results(arguments["run"], answers, emit)
 
 
-@from_verb(
-    "batch.resume",
-    "RUN",
-    "pairscale batch resume run.db",
-    "pairscale batch resume run.db --again --max-minutes 60",
-)
+@from_verb("batch.resume", "RUN")
 def resume(arguments: Arguments, emit: Output) -> None:
     """Continue where an earlier call stopped: create what was only prepared, wait for all batches, and take them in.
 
     It may be interrupted at any time, and called from another machine that has the run file and the key.
+
+    Examples:
+        pairscale batch resume run.db
+        pairscale batch resume run.db --again --max-minutes 60
     """
     from pairscale.runtime.sync import resumable
 
@@ -83,12 +87,15 @@ def resume(arguments: Arguments, emit: Output) -> None:
     _show_results(arguments["run"], answers, emit)
 
 
-@from_verb("batch.cancel", "RUN", "pairscale batch cancel run.db --batch batch_68a1")
+@from_verb("batch.cancel", "RUN")
 def cancel(arguments: Arguments, emit: Output) -> None:
     """Ask the providers to end batches; what was answered until then can be collected, and is paid for.
 
     Args:
         batch: Only this batch, by its id or key; can be repeated.
+
+    Examples:
+        pairscale batch cancel run.db --batch batch_68a1
     """
     ending = ps.batch.cancel(**arguments)
     if ending.height:

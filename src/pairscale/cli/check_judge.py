@@ -19,15 +19,7 @@ if TYPE_CHECKING:
     from pairscale.simulation.planning import ComparisonPlan
 
 
-@from_verb(
-    "evaluate.judge_check.check_judge",
-    "DATA",
-    "pairscale check-judge essays/ --judge openai:gpt-5.1 --run check.db",
-    "pairscale check-judge essays.csv --judge mine:better --n-pairs 50",
-    "pairscale check-judge cases.jsonl --labels people.jsonl --out card.json",
-    "pairscale check-judge essays.csv --labels people.csv --since old-card.json",
-    hidden="timeout seed encoding strict price",
-)
+@from_verb("evaluate.judge_check.check_judge", "DATA", hidden="timeout seed encoding strict price")
 def command(arguments: Arguments, emit: Output, *, reliability: float = 0.9, out: FilePath | None = None) -> None:
     """Try a judge before a study: some pairs in both orders, then one screen.
 
@@ -43,6 +35,12 @@ def command(arguments: Arguments, emit: Output, *, reliability: float = 0.9, out
         data: A folder of texts, a table of them, or the cases of a manifest (`pairscale ab --manifest`).
         reliability: Reliability that the study should reach, for the estimate.
         out: Write the judge card (.json), or its figures as a table (csv and so on).
+
+    Examples:
+        pairscale check-judge essays/ --judge openai:gpt-5.1 --run check.db
+        pairscale check-judge essays.csv --judge mine:better --n-pairs 50
+        pairscale check-judge cases.jsonl --labels people.jsonl --out card.json
+        pairscale check-judge essays.csv --labels people.csv --since old-card.json
     """
     from pairscale.evaluate.judge_check import case_rows
 

@@ -11,15 +11,14 @@ from pairscale.core.display import printable
 _WINNERS = {"SAMPLE_1": "better: the first text", "SAMPLE_2": "better: the second text"}
 
 
-@from_verb(
-    "collect.verbs.compare",
-    "TEXT1 TEXT2",
-    "pairscale compare anna.txt ben.txt --judge openai:gpt-5.1",
-    'pairscale compare "It rains." "It rains, so we stay." --judge lexical',
-    hidden="timeout encoding",
-)
+@from_verb("collect.verbs.compare", "TEXT1 TEXT2", hidden="timeout encoding")
 def command(arguments: Arguments, emit: Output) -> None:
-    """Ask a judge which of two texts is better: a quick try before a study."""
+    """Ask a judge which of two texts is better: a quick try before a study.
+
+    Examples:
+        pairscale compare anna.txt ben.txt --judge openai:gpt-5.1
+        pairscale compare "It rains." "It rains, so we stay." --judge lexical
+    """
     from pairscale.collect.verbs import pair_of
     from pairscale.judges.base import judge_member
     from pairscale.providers.catalog import price_date, price_note

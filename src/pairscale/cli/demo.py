@@ -11,7 +11,7 @@ from pairscale.cli.from_verb import from_verb
 from pairscale.core.options import FilePath
 
 
-@from_verb("", "", "pairscale demo", "pairscale demo --folder demo --json")
+@from_verb("", "")
 def command(emit: Output, *, folder: FilePath = "pairscale-demo") -> None:
     """Rank the bundled texts with the embedded judge: no key, no network, in seconds.
 
@@ -21,6 +21,10 @@ def command(emit: Output, *, folder: FilePath = "pairscale-demo") -> None:
 
     Args:
         folder: Where the run file and the report go.
+
+    Examples:
+        pairscale demo
+        pairscale demo --folder demo --json
     """
     from pairscale.adaptive.messages import STOPS
     from pairscale.cli.rank import on_screen, short

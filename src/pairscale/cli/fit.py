@@ -37,16 +37,6 @@ _POSITION = "preference for the first position, in logits"
 @from_verb(
     "models.fitting.fit",
     "DATA...",
-    "pairscale fit run.db",
-    "pairscale fit results.csv --out ranking.xlsx",
-    "pairscale fit labels.jsonl --model bayes",
-    "pairscale fit votes.jsonl --a-col pair.0 --b-col pair.1 --winner-col vote",
-    "pairscale fit 'parts/*.parquet' --bootstrap 200 --n-jobs 2",
-    "pairscale fit run.db --model bayes --answer probability",
-    "pairscale fit shards/",
-    "pairscale fit gpt.db claude.db --model bayes --judges slopes",
-    "pairscale fit run.db --model elo --json",
-    "pairscale fit results.csv --engine mle --reference S01",
     hidden="ids rank_intervals covariance variant prior_sd chosen cluster weights repeats runs position level seed",
 )
 def command(
@@ -72,6 +62,18 @@ def command(
             'parts/*.parquet'.
         fit_statistics: For bt: also show how well each text and each judge fits the scores (infit, outfit).
         columns: short: rank, ID, score and interval; all. By default the screen shows short, and --out writes all.
+
+    Examples:
+        pairscale fit run.db
+        pairscale fit results.csv --out ranking.xlsx
+        pairscale fit labels.jsonl --model bayes
+        pairscale fit votes.jsonl --a-col pair.0 --b-col pair.1 --winner-col vote
+        pairscale fit 'parts/*.parquet' --bootstrap 200 --n-jobs 2
+        pairscale fit run.db --model bayes --answer probability
+        pairscale fit shards/
+        pairscale fit gpt.db claude.db --model bayes --judges slopes
+        pairscale fit run.db --model elo --json
+        pairscale fit results.csv --engine mle --reference S01
     """
     from pairscale.core.samples import with_kept
     from pairscale.core.tables import TIMES

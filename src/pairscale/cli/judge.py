@@ -17,16 +17,7 @@ if TYPE_CHECKING:
     from pairscale.judges.base import Judge
 
 
-@from_verb(
-    "collect.verbs.judge",
-    "PAIRS",
-    "pairscale judge pairs.csv --judge openai:gpt-5.1 --run run.db",
-    "pairscale judge pairs.csv --judge mine:better --run run.db --concurrency 8",
-    "pairscale judge pairs.csv --judge simulated:truth --judge-arg bias=0.3",
-    "pairscale judge pairs.csv --judge replay:answers.csv --out results.csv",
-    "pairscale judge pairs.csv --judge mine:better --shard 3/16 --run s/03.db",
-    hidden="shards n_jobs save_path encoding timeout",
-)
+@from_verb("collect.verbs.judge", "PAIRS", hidden="shards n_jobs save_path encoding timeout")
 def command(arguments: Arguments, emit: Output, *, dry_run: bool = False) -> None:
     """Have pairs judged, and keep every answer.
 
@@ -44,6 +35,13 @@ def command(arguments: Arguments, emit: Output, *, dry_run: bool = False) -> Non
         pairs: A table with ID1 text1 ID2 text2; `pairscale pairs` makes it.
         run: The run file: every answer is kept there, and the same command resumes it.
         dry_run: Show the first request and the number of calls; ask nothing.
+
+    Examples:
+        pairscale judge pairs.csv --judge openai:gpt-5.1 --run run.db
+        pairscale judge pairs.csv --judge mine:better --run run.db --concurrency 8
+        pairscale judge pairs.csv --judge simulated:truth --judge-arg bias=0.3
+        pairscale judge pairs.csv --judge replay:answers.csv --out results.csv
+        pairscale judge pairs.csv --judge mine:better --shard 3/16 --run s/03.db
     """
     from pairscale.core.counting import is_many
     from pairscale.judges.base import judge_member

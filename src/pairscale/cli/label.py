@@ -12,16 +12,7 @@ if TYPE_CHECKING:
     from pairscale.people.overview import Overview
 
 
-@from_verb(
-    "people.verbs.label",
-    "SOURCE",
-    "pairscale label cases.jsonl --run run.db --labellers ann,bob",
-    "pairscale label cases.jsonl --labellers 5 --instructions how.md --port 8484",
-    "pairscale label run.db --criterion clarity --no-ties",
-    "pairscale label cases.jsonl --run run.db --terminal",
-    "pairscale label run.db --status --out labels.jsonl",
-    hidden="seed encoding",
-)
+@from_verb("people.verbs.label", "SOURCE", hidden="seed encoding")
 def command(arguments: Arguments, emit: Output) -> int:
     """Have people label pairs: which of the two is better?
 
@@ -37,6 +28,13 @@ def command(arguments: Arguments, emit: Output) -> int:
     Args:
         labellers: Names of the labellers, such as ann,bob, or their number; each gets a link.
         ties: Allow ties, or force a choice; allowed by default.
+
+    Examples:
+        pairscale label cases.jsonl --run run.db --labellers ann,bob
+        pairscale label cases.jsonl --labellers 5 --instructions how.md --port 8484
+        pairscale label run.db --criterion clarity --no-ties
+        pairscale label cases.jsonl --run run.db --terminal
+        pairscale label run.db --status --out labels.jsonl
     """
     result = ps.label(**arguments)
     view = result.overview

@@ -36,17 +36,7 @@ TOP_KNOWN = "a lower --set top_wrong_max or a higher --set eap_reliability_min c
 """How to continue a run for the top K that has stopped."""
 
 
-@from_verb(
-    "adaptive.rank.rank",
-    "DATA",
-    "pairscale rank essays/ --run run.db",
-    "pairscale rank essays.csv --judge mine:better --run run.db --concurrency 8",
-    "pairscale rank essays.csv --judge openai:gpt-5.1 --run run.db --max-cost 2",
-    "pairscale rank texts.jsonl --selector information --reliability 0.8",
-    "pairscale rank essays.csv --goal top:10 --run run.db",
-    "pairscale rank essays/ --judge human --labellers ann,bob --run run.db",
-    hidden="adaptive_config btl_config timeout",
-)
+@from_verb("adaptive.rank.rank", "DATA", hidden="adaptive_config btl_config timeout")
 def command(
     arguments: Arguments,
     emit: Output,
@@ -87,6 +77,14 @@ def command(
         port: Port of the page; 0 takes a free one.
         url: How people reach the page, such as https://labels.example.org.
         columns: short: rank, ID, name, score with its interval, and your own columns; all: the whole log as well.
+
+    Examples:
+        pairscale rank essays/ --run run.db
+        pairscale rank essays.csv --judge mine:better --run run.db --concurrency 8
+        pairscale rank essays.csv --judge openai:gpt-5.1 --run run.db --max-cost 2
+        pairscale rank texts.jsonl --selector information --reliability 0.8
+        pairscale rank essays.csv --goal top:10 --run run.db
+        pairscale rank essays/ --judge human --labellers ann,bob --run run.db
     """
     run = arguments["run"]
     read_texts(arguments)

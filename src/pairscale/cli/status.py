@@ -18,14 +18,7 @@ if TYPE_CHECKING:
 _PAUSE_S = 2.0
 
 
-@from_verb(
-    "reporting.verbs.status",
-    "RUN...",
-    "pairscale status run.db",
-    "pairscale status run.db --follow",
-    "pairscale status shards/",
-    "pairscale status run.db --json",
-)
+@from_verb("reporting.verbs.status", "RUN...")
 def command(arguments: Arguments, emit: Output, *, follow: bool = False) -> None:
     """Show where a run stands: answers, failures, attempts, tokens and cost of every judge.
 
@@ -42,6 +35,12 @@ def command(arguments: Arguments, emit: Output, *, follow: bool = False) -> None
     Args:
         run: A run file; several, a folder of them, or a pattern such as 'shards/*.db'.
         follow: Keep watching: a line whenever something has changed, to the end of the run.
+
+    Examples:
+        pairscale status run.db
+        pairscale status run.db --follow
+        pairscale status shards/
+        pairscale status run.db --json
     """
     run = arguments["run"]
     if follow:

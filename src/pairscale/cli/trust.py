@@ -26,14 +26,7 @@ _LOOK_INTERVAL_S = 5.0
 _MOST_SHOWN = 10
 
 
-@from_verb(
-    "validity.verb.trust",
-    "RUN",
-    "pairscale trust essays.db --next 40 --out pairs.csv",
-    "pairscale trust essays.db --labels people.csv",
-    "pairscale trust essays.db --labels people.csv --out trust.html",
-    "pairscale trust essays.db --label --labellers ann,bob",
-)
+@from_verb("validity.verb.trust", "RUN")
 def command(
     arguments: Arguments,
     emit: Output,
@@ -56,6 +49,12 @@ def command(
         labellers: With --label: names of the labellers, such as ann,bob, or their number; each gets a link.
         url: With --label: how people reach the page, such as https://labels.example.org.
         out: Write the next pairs as a table (csv and so on), or everything as a page (.html).
+
+    Examples:
+        pairscale trust essays.db --next 40 --out pairs.csv
+        pairscale trust essays.db --labels people.csv
+        pairscale trust essays.db --labels people.csv --out trust.html
+        pairscale trust essays.db --label --labellers ann,bob
     """
     page = other_file(emit, out, ".html")
     if label:
