@@ -12,7 +12,7 @@ import polars as pl
 from pairscale.core.errors import InputError
 from pairscale.core.options import FilePath
 from pairscale.core.tables import listed
-from pairscale.reporting.picture import Picture, intervals, judge_fit_picture, percent
+from pairscale.reporting.picture import Picture, intervals, judge_fit_picture, percent, rate_picture
 from pairscale.reporting.vega import drawn, require_chart_file, save_chart
 
 if TYPE_CHECKING:
@@ -135,20 +135,15 @@ def ranks(source: Any, most: int = MAX_NAMED) -> Figure:
     return _items(table, columns, title, "rank (1 is the best)", notes, most, middle=None, digits=1)
 
 
-def win_rates(source: PairwiseRunResult, most: int = MAX_NAMED) -> Figure:
+def win_rates(source: PairwiseRunResult, most: int = MAX_NAMED) -> Figure:  # noqa: ARG001 - as of the others
     """How often B wins, with intervals, a row for each comparator: the figures that the verdicts rest on."""
     from pairscale.evaluate.wording import basis_of, deciding_rate
 
     rates = {key: deciding_rate(source, key) for key in source.keys}
-    rows = [
-        {"ID": key, "score": rate.rate, "lower": rate.ci[0], "upper": rate.ci[1]}
-        for key, rate in rates.items()
-        if rate is not None and rate.ci is not None
-    ]
-    if not rows:
-        raise InputError("no case was decided, so there is no win rate to draw")
     axis = f"win rate of {source.variant_b} against {source.variant_a}"
-    picture = intervals(rows, "Win rates with intervals", axis, middle=0.5, span=(0, 1), in_percent=True, most=most)
+    picture = rate_picture(((key, rate.rate, rate.ci) for key, rate in rates.items() if rate is not None), axis)
+    if picture is None:
+        raise InputError("no case was decided, so there is no win rate to draw")
     kind = "sequences" if source.sequential else "intervals"
     notes = [f"Points: {basis_of(source, source.keys[0])}. Bars: 95 % confidence {kind}."]
     return Figure(f"How often {source.variant_b} beats {source.variant_a}", [picture], notes)

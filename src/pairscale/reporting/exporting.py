@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
@@ -244,13 +245,9 @@ def _preferences_of_texts(
             left_out[_REASONS[outcome]] += 1
         else:
             loser = two if winner == one else one
-            margin = None
-            if winner in scores and loser in scores:
-                margin = round(scores[winner] - scores[loser], _MARGIN_DIGITS) + 0.0
             stated = [
                 row["probability"] if row["ID1"] == winner else 1 - row["probability"]
-                for answers in judges.values()
-                for row in answers
+                for row in chain.from_iterable(judges.values())
                 if row.get("probability") is not None
             ]
             both = all(
@@ -258,11 +255,12 @@ def _preferences_of_texts(
                 or all(row.get("condition_id") in asked_twice for row in answers)
                 for answers in judges.values()
             )
-            pairs.append(
-                {"prompt": prompts[one], "chosen": texts[winner], "rejected": texts[loser], "margin": margin}
-                | {"probability": sum(stated) / len(stated) if stated else None, "both_orders": both or None}
-                | {"chosen_id": winner, "rejected_id": loser}
-            )
+            pairs.append({
+                "prompt": prompts[one], "chosen": texts[winner], "rejected": texts[loser],
+                "probability": sum(stated) / len(stated) if stated else None,
+                "margin": round(scores[winner] - scores[loser], _MARGIN_DIGITS) + 0.0, "both_orders": both or None,
+                "chosen_id": winner, "rejected_id": loser,
+            })  # fmt: skip
     return pairs, left_out
 
 
@@ -283,10 +281,9 @@ def _merged(answers: Iterable[Row]) -> tuple[Outcome, str | None]:
     for row in answers:
         if row["better_id"] in (row["ID1"], row["ID2"]):
             outcomes.append((Outcome.WIN, row["better_id"]))
-        elif row.get("outcome") in _REASONS:
-            outcomes.append((Outcome(row["outcome"]), None))
         else:
-            outcomes.append((Outcome.ABSTENTION, None))
+            known = row.get("outcome")
+            outcomes.append((Outcome(known) if known in _REASONS else Outcome.ABSTENTION, None))
     return merge_orders(outcomes)
 
 
@@ -313,17 +310,14 @@ def _preferences_of_ab(result: PairwiseRunResult, shown: Mapping[tuple[str, int]
         elif texts is None or texts.a is None or texts.b is None:
             left_out["without two texts"] += 1
         else:
-            chosen, rejected = texts.a, texts.b
-            names = {"chosen_id": result.variant_a, "rejected_id": result.variant_b}
-            probability = case.probability
+            sides = [(texts.a, result.variant_a, case.probability), (texts.b, result.variant_b, case.preference)]
             if case.winner == "b":
-                chosen, rejected = rejected, chosen
-                names = {"chosen_id": result.variant_b, "rejected_id": result.variant_a}
-                probability = case.preference
-            pairs.append(
-                {"prompt": texts.task_input, "chosen": chosen, "rejected": rejected, "probability": probability}
-                | {"both_orders": True if len(case.detail.get("orders", ())) > 1 else None, **names}
-            )
+                sides.reverse()
+            (chosen, name, probability), (rejected, other, _) = sides
+            pairs.append({
+                "prompt": texts.task_input, "chosen": chosen, "rejected": rejected, "probability": probability,
+                "both_orders": len(case.detail.get("orders", ())) > 1 or None, "chosen_id": name, "rejected_id": other,
+            })  # fmt: skip
     return pairs, left_out
 
 

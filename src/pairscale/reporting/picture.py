@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from pairscale.core.display import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 MAX_ROWS = 300
 """Up to this many items, each has a row of its own with its name on a page."""
@@ -179,6 +179,16 @@ def _interval_words(row: Row, ends: Sequence[float], write: Any) -> str:
     if row["rank_lower"] is None:
         return f"{text}, rank {row['rank']:,}"
     return text + ", rank {rank:,} ({rank_lower:,} to {rank_upper:,})".format_map(row)
+
+
+def rate_picture(rows: Iterable[tuple[str, float | None, Sequence[float] | None]], axis: str) -> Picture | None:
+    """Win rates with their intervals, where they have one; None without any."""
+    known = [
+        {"ID": name, "score": rate, "lower": interval and interval[0], "upper": interval and interval[1]}
+        for name, rate, interval in rows
+        if rate is not None
+    ]
+    return intervals(known, f"{axis} with intervals", axis, middle=0.5, span=(0, 1), in_percent=True) if known else None
 
 
 def score_picture(rows: Sequence[Row], heading: str = "") -> Picture:
