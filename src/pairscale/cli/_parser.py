@@ -50,9 +50,10 @@ class Parser(argparse.ArgumentParser):
         )
         groups = {title: self.add_argument_group(title) for title in ("Arguments", "Options", *_PANELS)}
         self._defaults_of = {option.name: option.default for option in command.options}
+        titles = {name: title for title, names in _PANELS.items() for name in names.split()}
         for option in command.options:
-            title = next((title for title, names in _PANELS.items() if option.name in names.split()), "Options")
-            _add(groups["Arguments" if option.is_argument else title], option)
+            title = "Arguments" if option.is_argument else titles.get(option.name, "Options")
+            _add(groups[title], option)
         groups["Output"].add_argument("-h", "--help", action="help", help="Show this message and exit.")
 
     def error(self, message: str) -> NoReturn:

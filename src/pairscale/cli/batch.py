@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -32,14 +33,13 @@ def submit(arguments: Arguments, emit: Output) -> None:
     Examples:
         pairscale batch submit pairs.csv --judge openai:gpt-5.1 --run run.db
     """
-    run = as_argument(arguments["run"])
     read_given_pairs(arguments)
     batches = ps.batch.submit(**arguments)
     opening(arguments["judge"])
     _say_made(batches)
     if batches.height or not emit.is_screen:
-        emit({"batches": batches}, batches, lambda: _show(batches))
-    say(f"next: pairscale batch {'resume' if batches.height else 'status'} {run}")
+        _emit(batches, emit)
+    say(f"next: pairscale batch {'resume' if batches.height else 'status'} {as_argument(arguments['run'])}")
 
 
 @from_verb("batch.status", "RUN", hidden="registry")
@@ -50,7 +50,7 @@ def status(arguments: Arguments, emit: Output) -> None:
         pairscale batch status run.db
     """
     batches = ps.batch.status(**arguments)
-    emit({"batches": batches}, batches, lambda: _show(batches))
+    _emit(batches, emit)
     _say_next(arguments["run"], batches)
 
 
@@ -102,8 +102,12 @@ def cancel(arguments: Arguments, emit: Output) -> None:
         say(f"asked for the end of {plural(ending.height, 'batch', 'batches')}")
     else:
         say("nothing to cancel: no batch is under way")
-    emit({"batches": ending}, ending, lambda: _show(ending))
+    _emit(ending, emit)
     _say_next(arguments["run"], ps.batch.status(arguments["run"], offline=True))
+
+
+def _emit(batches: pl.DataFrame, emit: Output) -> None:
+    emit({"batches": batches}, batches, lambda: _show(batches))
 
 
 def _say_made(made: pl.DataFrame, how: str = "in") -> None:
@@ -122,8 +126,7 @@ def _waiting(batches: pl.DataFrame) -> pl.DataFrame:
 def _say_waiting(batches: pl.DataFrame) -> None:
     waiting = _waiting(batches)
     if waiting.height:
-        counted = waiting.group_by("state", maintain_order=True).len()
-        states = ", ".join(f"{n} {state}" for state, n in counted.iter_rows())
+        states = ", ".join(f"{n} {state}" for state, n in Counter(waiting["state"]).items())
         say(f"{waiting.height:,} of {plural(batches.height, 'batch', 'batches')} under way: {states}")
 
 
@@ -157,7 +160,7 @@ def _show(batches: pl.DataFrame) -> None:
         echo("there are no batches")
         return
     is_open = pl.col("collected_at").is_null()
-    hours = [pl.when(is_open).then(pl.col(f"{name}_s") / 3600).alias(f"{name} (h)") for name in ("age", "left")]
+    hours = (pl.when(is_open).then(pl.col(f"{name}_s") / 3600).alias(f"{name} (h)") for name in ("age", "left"))
     shown = batches.select(
         pl.coalesce("batch_id", "key").alias("batch"), "provider", "model", "state", "pairs", "requests",
         pl.col("succeeded").alias("answered"), "failed", pl.col("recorded").alias("taken in"), *hours, "message",

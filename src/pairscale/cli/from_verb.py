@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 _SOURCE = Path(__file__).parents[1]
 _METAVARS = {"int": "N", "float": "X", "path": "FILE", "text": "TEXT", "mapping": "NAME=VALUE"}
 _FLAGS = {"judge_args": "--judge-arg", "as_json": "--json"}
-NOT_IN_SHELL = (
-    "arguments", "emit", "retries", "owner_token", "on_look", "on_again", "tell", "save", "n_boot",
-)  # fmt: skip
+NOT_IN_SHELL = "arguments emit retries owner_token on_look on_again tell save n_boot".split()
 """Parameters that no command has: what a command hands on itself, and what is for programs."""
 _ENTRY = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 

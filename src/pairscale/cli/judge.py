@@ -43,7 +43,6 @@ def command(arguments: Arguments, emit: Output, *, dry_run: bool = False) -> Non
         pairscale judge pairs.csv --judge replay:answers.csv --out results.csv
         pairscale judge pairs.csv --judge mine:better --shard 3/16 --run s/03.db
     """
-    from pairscale.core.counting import is_many
     from pairscale.judges.base import judge_member
     from pairscale.providers.catalog import price_date
 
@@ -73,10 +72,7 @@ def command(arguments: Arguments, emit: Output, *, dry_run: bool = False) -> Non
         say(f"{answers.n_failed:,} without an answer; the same command asks them again:")
         for row in answers.failed_pairs.head(3).iter_rows(named=True):
             say("  {ID1} / {ID2}: {error_code}: {error_message}".format_map(row))
-    if is_many(pairs.height) and run is not None and emit.is_screen:
-        say(f"too many results to show: pairscale export {as_argument(run)} --out results.parquet")
-    else:
-        emit(document, answers.results, lambda: _show(answers.results, document["prices_as_of"]))
+    emit(document, answers.results, lambda: _show(answers.results, document["prices_as_of"]))
     if run is not None and not emit.as_json:
         say(f"next: pairscale fit {as_argument(run)}")
     say_judged(judge.condition.judge_id, judge=judge)

@@ -91,11 +91,11 @@ def _labelled(arguments: Arguments, labellers: str | None, url: str | None) -> A
         raise InputError(f"--label needs a run file, which has the texts, and {run} is none", argument="label")
     pairs = run.with_name(f"{run.stem}-trust.csv")
     kept = run.with_name(f"{run.stem}-trust.db")
-    if not pairs.exists():
+    if pairs.exists():
+        say(f"the pairs are those of {pairs}, from an earlier call; delete it and {kept} to begin with others")
+    else:
         ps.trust(**arguments).next.write_csv(pairs)
         say(f"wrote the pairs to {pairs}; the labels go to {kept}")
-    else:
-        say(f"the pairs are those of {pairs}, from an earlier call; delete it and {kept} to begin with others")
     with _updates(arguments, kept):
         ps.label(pairs, run=kept, labellers=labellers, url=url, criterion="better")
     return _labels_in(kept)

@@ -253,7 +253,7 @@ def ab_report(
         table if texts else table.drop("reasoning"),
         content,
         provenance,
-        list(dict.fromkeys(name for names, _ in compared_by.values() for name in names)),
+        [name for names, _ in compared_by.values() for name in names],
         [*notices, *dict.fromkeys(notice for rate in rates.values() for notice in rate.notices)],
         n_results=len(cases),
         packed={"cases": _packed(run, cases, shown)} if with_texts else None,

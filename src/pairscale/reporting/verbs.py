@@ -502,7 +502,7 @@ def _status_of_several(files: Sequence[str]) -> RunStatus:
 
 
 def _summed(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    return {name: sum(one[name] for one in counts) for name in counts[0]}
+    return pl.DataFrame(counts).sum().row(0, named=True)
 
 
 def comparisons_of(results: Any, condition: str | None, *, samples: Any = None, **reading: Any) -> Comparisons:
