@@ -105,7 +105,7 @@ def test_a_missing_extra_is_one_line(said: dict[str, list[tuple[int, str]]], ext
     assert said[extra]
     for code, text in said[extra]:
         assert code == 1
-        line = rf'error: [\w :(),]+ needs an optional package: pip install "pairscale\[{extra}\]"'
+        line = rf'error: [\w :(),-]+ needs an optional package: pip install "pairscale\[{extra}\]"'
         assert re.fullmatch(line, text.strip()), text
 
 
