@@ -61,7 +61,7 @@ def _section(name: str) -> str:
     if arguments:
         lines += ["| argument | |", "| --- | --- |", *arguments, ""]
     lines += ["| option | | default |", "| --- | --- | --- |", *options, ""]
-    return "\n".join([*lines, "Examples:", "", "```text", *command.examples, "```", ""])
+    return "\n".join([*lines, "Examples:", "", "```text", *command.own.examples, "```", ""])
 
 
 def _option(option: Option) -> str:

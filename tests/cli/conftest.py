@@ -3,16 +3,20 @@
 import importlib
 import json
 import logging
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import read_until
 
 from pairscale.cli import main
+from pairscale.testing import Batches, Behaviour, ProviderSimulator
 
 TEXTS = {"ann": "Short.", "bob": "Somewhat longer.", "cem": "A text that is longer still.", "dot": "Long. " * 9}
 
@@ -141,3 +145,46 @@ def process(folder):
         if child.poll() is None:
             child.kill()
         child.communicate()
+
+
+STUCK = """
+import asyncio, os, pathlib
+
+async def judge(A, B):
+    seen = len(list(pathlib.Path("asked").iterdir()))
+    pathlib.Path("asked", str(seen)).touch()
+    if seen >= AT and "HURRY" not in os.environ:
+        pathlib.Path("stuck").touch()
+        await asyncio.sleep(3600)
+    return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+"""
+
+
+@pytest.fixture
+def interrupted(process):
+    """Runs a command whose judge ``slow:judge`` hangs at a question, and presses Ctrl-C twice: code, output, errors."""
+
+    def run(at: int, *line: object) -> tuple[int, str, str]:
+        Path("slow.py").write_text(STUCK.replace("AT", str(at)))
+        Path("asked").mkdir()
+        # A shell that starts something in the background may have it ignore Ctrl-C.
+        child = process(*line, before="import signal; signal.signal(signal.SIGINT, signal.default_int_handler)")
+        while not Path("stuck").exists():
+            assert child.poll() is None, child.communicate()
+            time.sleep(0.02)
+        child.send_signal(signal.SIGINT)
+        before = read_until(child, "waiting for")
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=600)
+        return child.returncode, out, before + err
+
+    return run
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """A server that answers for all providers, which judge by length, and their keys."""
+    with ProviderSimulator(Behaviour(quality=len, sharpness=5), batches=Batches(looks=2)) as running:
+        for name, value in running.environment().items():
+            monkeypatch.setenv(name, value)
+        yield running

@@ -3,9 +3,7 @@
 import importlib
 import io
 import json
-import signal
 import sys
-import time
 
 import pytest
 
@@ -30,15 +28,6 @@ def long(task):
 def longer(A, B):
     return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
 
-
-asked = []
-
-
-def slow(A, B):
-    import time
-    asked.append(1)
-    time.sleep(0.1 if len(asked) < 6 else 5)  # too slow to end by itself, however late the signal comes
-    return longer(A, B)
 '''
 
 
@@ -131,19 +120,6 @@ def test_the_manifest_for_labellers(cli, answers):
     assert "--manifest belongs to recorded answers" in refused.err
 
 
-@pytest.mark.slow
-def test_a_manifest_whose_labels_would_be_lost_ends_the_run_before_anybody_is_asked(cli, answers):
-    arguments = (*FILES, "--judge", "vary:longer", "--manifest", "cases.jsonl")
-    assert cli(*arguments).code == 0
-    before = [(answers / name).read_text() for name in ("cases.jsonl", "cases.key.jsonl")]
-    assert cli(*arguments).code == 0
-    (answers / "b.jsonl").write_text((answers / "b.jsonl").read_text().replace("because", "since"))
-    done = cli(*arguments)
-    assert (done.code, done.out) == (1, "")
-    assert "cases.jsonl was exported before, with other answers" in done.lines[-1]
-    assert [(answers / name).read_text() for name in ("cases.jsonl", "cases.key.jsonl")] == before
-
-
 def test_a_person_at_the_terminal(cli, answers, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("tie\n" * 19))
     done = cli(*FILES, "--judge", "human", "--json")
@@ -168,51 +144,6 @@ def test_a_model_over_http(cli, answers, monkeypatch):
         assert done.json["counts"]["c"]["win"] == 20
         assert done.json["variants"][1]["failures"] == 2
         assert done.json["variants"][0]["cost"] > 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("ab", "a.jsonl", "b.jsonl"), "required: --criterion"),
-        ((*FILES, "--key", "k.jsonl"), "--key belongs to --labels"),
-        ((*FILES, "--variant-a", "x:y"), "belong to a suite"),
-        ((*FILES, "--repeats", "2"), "belong to a suite"),
-        ((*FILES, "--variant-timeout", "2"), "--repeats and --variant-timeout belong to a suite"),
-        ((*SUITE, "--variant-timeout", "0"), "--variant-timeout must be"),
-        (("ab", "suite.jsonl", "--criterion", "c"), "a suite needs --variant-a"),
-        (("ab", "none.jsonl", "b.jsonl", "--criterion", "c"), "no such file"),
-        ((*FILES, "--judge", "nonsense"), "no judge is called 'nonsense'"),
-        ((*FILES, "--judge", "lexical", "--judge", "human"), "--judge human stands alone"),
-        ((*FILES, "--judge", "lexical", "--base-url", "http://x"), "--base-url belongs to"),
-        ((*FILES, "--labels", "b.jsonl"), "no columns 'case_id'"),
-    ],
-)
-def test_what_cannot_be_done_is_one_line(cli, answers, arguments, words):
-    done = cli(*arguments)
-    assert done.code in {1, 2}
-    assert done.out == ""
-    assert words in done.lines[-1]
-    assert "Traceback" not in done.err
-
-
-@pytest.mark.slow
-def test_an_interrupted_run_goes_on(process, answers):
-    arguments = (*FILES, "--judge", "vary:slow", "--run", "ab.db", "--concurrency", "1")
-    child = process(*arguments)
-    while child.poll() is None:  # however long it takes on a busy machine
-        try:
-            with ps.open_run("ab.db") as store:
-                if store.counts()["comparisons"] >= 4:
-                    break
-        except ps.PairscaleError:
-            pass
-        time.sleep(0.05)
-    child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=600)
-    assert child.returncode == 130
-    assert "Run it again to resume." in err
-    with ps.open_run("ab.db") as store:
-        assert 4 <= store.counts()["comparisons"] < 38
 
 
 # agreement

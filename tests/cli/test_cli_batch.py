@@ -7,16 +7,6 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import InputError
-from pairscale.testing import Batches, Behaviour, ProviderSimulator
-
-
-@pytest.fixture
-def server(monkeypatch):
-    behaviour = Behaviour(quality=lambda text: 20.0 * len(text))
-    with ProviderSimulator(behaviour, batches=Batches(looks=2)) as running:
-        for name, value in running.environment().items():
-            monkeypatch.setenv(name, value)
-        yield running
 
 
 @pytest.fixture

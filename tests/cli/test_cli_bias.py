@@ -128,21 +128,3 @@ def test_every_display_of_the_published_study_says_whose_wordings_it_is_of(call,
     assert OTHER_WORDINGS in result.out + result.err
     if options == ["--json"]:
         assert OTHER_WORDINGS in json.loads(result.out)["source"]
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        ([], "name texts, pairs or judgements as DATA, or see --published"),
-        (["essays"], "essays holds no judgements (there is no column 'template_id'); say who judges with --judge"),
-        (["forward.csv"], "forward.csv holds no judgements"),
-        (["essays", "--judge", "nobody"], "no judge is called 'nobody'"),
-        (["essays", "--judge", "lexical", "--template", "nowhere"], "'nowhere'"),
-        (["essays", "--judge", "lexical", "--run", "run.csv"], "--run run.csv: that is the ending of a table"),
-    ],
-)
-def test_wrong_studies_are_refused_in_one_line(call, orders, args, message):
-    with pytest.raises(InputError) as caught:
-        call("bias-study", *args)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)

@@ -1,9 +1,6 @@
 """``pairscale cost``, and what ``pairscale status`` says was spent."""
 
 import polars as pl
-import pytest
-
-from pairscale.testing import ProviderSimulator
 
 COUNTING = """
 from pairscale.judges.base import Verdict
@@ -12,14 +9,6 @@ from pairscale.judges.base import Verdict
 def counting(A, B):
     return Verdict.win(1, prompt_tokens=len(A["text"]) + len(B["text"]), completion_tokens=10)
 """
-
-
-@pytest.fixture
-def server(monkeypatch):
-    with ProviderSimulator() as running:
-        for name, value in running.environment().items():
-            monkeypatch.setenv(name, value)
-        yield running
 
 
 def test_a_pilot_is_kept_and_judging_goes_on_from_it(cli, pairs, server):

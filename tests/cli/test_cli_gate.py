@@ -103,34 +103,6 @@ def test_losing_five_of_five_does_not_pass(cli, answers, fail_if):
     assert told < done.err.index("5 cases, 10 questions asked")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (("nope.jsonl", "a.jsonl", *HOW), 1, "nope.jsonl"),
-        (("a.jsonl", *HOW), 2, "name two files of answers, A and B"),
-        (("a.jsonl", "short.jsonl"), 2, "required: --criterion"),
-        (
-            ("a.jsonl", "short.jsonl", *HOW, "--margin", "0.5"),
-            2,
-            "--margin must be a number of 0 or more and below 0.5",
-        ),
-        (("a.jsonl", "short.jsonl", *HOW, "--fail-if", "bad"), 2, "--fail-if must be 'worse', 'not-better' or"),
-        (
-            ("a.jsonl", "short.jsonl", *HOW, "--summary", "no/x.md"),
-            2,
-            "--summary must be a file in a folder that exists",
-        ),
-        (("a.jsonl", "short.jsonl", "--criterion", "c", "--judge", "human"), 2, "runs without people"),
-        (("a.jsonl", *HOW, "--baseline", "none.json"), 1, "none.json"),
-    ],
-)
-def test_wrong_usage_is_2_and_what_cannot_run_is_1(cli, answers, arguments, code, words):
-    done = cli("gate", *arguments)
-    assert done.code == code
-    assert words in " ".join(done.err.split())
-    assert done.out == ""
-
-
 def test_code_that_calls_sys_exit_does_not_pass_the_gate(cli, answers):
     Path("ended.py").write_text("raise SystemExit(0)")
     Path("suite.jsonl").write_text("".join(json.dumps({"input": f"Question {n}?"}) + "\n" for n in range(20)))

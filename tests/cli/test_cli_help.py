@@ -54,7 +54,7 @@ def test_every_option_is_explained_and_examples_use_those_there_are(name):
         assert option.help.endswith("."), option
         assert ":`" not in option.help
     negated = {flag.replace("--", "--no-") for flag in flags}
-    for line in command.examples:
+    for line in command.own.examples:
         words = shlex.split(line)
         assert " ".join(words[1:]).startswith(name)
         assert {word for word in words if word.startswith("-")} <= flags | negated

@@ -85,11 +85,10 @@ def test_sixty_essays_on_a_plain_installation(cli, mixed, plain):
     assert "44 texts from class; ID = file name" in done.lines
     assert "16 files were not read: 10 docx, 6 pdf:" in done.lines
     assert f"  p0.pdf, p1.pdf, p2.pdf, p3.pdf, p4.pdf and 11 more: {install}" in done.lines
-    for command in ("rank",):
-        strict = cli(command, "class", "--strict", "--skip-unreadable")
-        assert (strict.code, strict.out) == (1, "")
-        [line] = strict.lines
-        assert line.startswith("error: class: 16 files were not read: 10 docx, 6 pdf, and --strict allows none: p0.pdf")
+    strict = cli("rank", "class", "--strict", "--skip-unreadable")
+    assert (strict.code, strict.out) == (1, "")
+    [line] = strict.lines
+    assert line.startswith("error: class: 16 files were not read: 10 docx, 6 pdf, and --strict allows none: p0.pdf")
 
 
 def test_the_class_list(cli, mixed):
@@ -132,11 +131,6 @@ def test_a_guess_that_is_not_safe_is_an_error(cli, command):
         "error: two.csv: no column is certainly the one; name it (--text-col): it may be 'prompt', 'essay'; "
         "all columns: 'ID', 'prompt', 'essay'"
     )
-
-
-# Two variants.
-
-BOTH = [{"q": {"text": f"Task {at}"}, "mine": "long " * at, "theirs": "short"} for at in range(1, 6)]
 
 
 def test_files_are_looked_at_before_a_key_is_asked_for(cli):

@@ -53,27 +53,6 @@ def test_prices_are_added(cli, mine):
     assert "yours" in cli("prices", "openai").out.splitlines()[0]
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        (["prices", "openai:nope"], "no price of openai:nope is known"),
-        (["prices", "nobody"], "no price of 'nobody' is known"),
-        (["prices", "nobody:x"], "no provider is called 'nobody'"),
-        (["prices", "add"], "`pairscale prices add FILE`"),
-        (["prices", "add", "there-is-none.json"], "there-is-none.json"),
-        (["prices", "openai", "x.json"], "`pairscale prices add FILE`"),
-        (["providers", "nobody"], "no provider is called 'nobody'"),
-        (["providers", "add"], "`pairscale providers add FILE`"),
-        (["providers", "groq", "x.json"], "`pairscale providers add FILE`"),
-    ],
-)
-def test_what_cannot_be_done(cli, line, words):
-    done = cli(*line)
-    assert done.code == 1
-    assert words in done.err
-    assert done.out == ""
-
-
 def test_providers_are_listed_and_shown(cli, monkeypatch):
     monkeypatch.setenv("GROQ_API_KEY", "planted-key-5")
     every = cli("providers", "--json")

@@ -1,13 +1,10 @@
 """What only a process of its own can show: imports, pipes, signals, a full disk."""
 
 import json
-import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from tests.processes import read_until
 
 import pairscale as ps
 from pairscale.__main__ import start
@@ -55,38 +52,12 @@ def test_a_terminal_without_unicode_gets_the_numbers_all_the_same(process, run):
     assert err == "run.db: 6 comparisons of a run file, judged by mine:longer\n"
 
 
-_SLOW = """
-import asyncio, os, pathlib
-
-async def judge(A, B):
-    seen = len(list(pathlib.Path("asked").iterdir()))
-    pathlib.Path("asked", str(seen)).touch()
-    if seen == 3 and "HURRY" not in os.environ:
-        pathlib.Path("stuck").touch()
-        await asyncio.sleep(3600)
-    return {"is_valid": True, "Y": 1}
-"""
-
-
 @pytest.mark.slow_except("with a run file")
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("kept", [True, False], ids=["with a run file", "without"])
-def test_ctrl_c_keeps_the_answers_and_the_same_line_goes_on(process, cli, pairs, kept, monkeypatch):
-    Path("slow.py").write_text(_SLOW)
-    Path("asked").mkdir()
+def test_ctrl_c_keeps_the_answers_and_the_same_line_goes_on(interrupted, process, pairs, kept, monkeypatch):
     line = ["judge", pairs, "--judge", "slow:judge", "--concurrency", 1, *(["--run", "run.db"] if kept else [])]
-    # A shell that starts something in the background may have it ignore Ctrl-C.
-    child = process(*line, before="import signal; signal.signal(signal.SIGINT, signal.default_int_handler)")
-    end = time.monotonic() + _PATIENCE
-    while not Path("stuck").exists():
-        assert child.poll() is None, child.communicate()
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    child.send_signal(signal.SIGINT)
-    before = read_until(child, "waiting for")
-    child.send_signal(signal.SIGINT)
-    code, out, err = _finished(child)
-    err = before + err
+    code, out, err = interrupted(3, *line)
     assert (code, out) == (130, "")
     assert "Traceback" not in err
     if not kept:

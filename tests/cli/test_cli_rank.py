@@ -1,21 +1,15 @@
 """`pairscale rank`, `audit` and `status`: an adaptive run from the shell."""
 
-import signal
 import sqlite3
 import sys
-import time
 from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.processes import read_until
 
 import pairscale as ps
 from pairscale.auditing import audit
 from pairscale.core.files import read_table
-
-_PATIENCE = 600
-"""Seconds after which a process is taken to be stuck; nothing here is measured by the clock."""
 
 RANK = ("rank", "essays", "--judge", "mine:longer", "--fit", "laplace", "--progress", "none")
 BEST = ["dot", "cem", "bob", "ann"]
@@ -157,28 +151,6 @@ def test_a_run_keeps_to_what_fitted_first(cli, ranked):
     assert refused.lines[-1].startswith("error: run.db was started with --fit laplace, not 'exact'; give that")
 
 
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        ((*RANK, "--selector", "magic"), "magic"),
-        ((*RANK, "--fit", "guess"), "--fit 'guess' is not known; give one of 'exact', 'laplace'"),
-        ((*RANK, "--set", "cap_frac"), "--set 'cap_frac' must look like name=value"),
-        ((*RANK, "--set", "cap=1"), "--set: no field 'cap'; there are"),
-        ((*RANK, "--run", "ranking.csv"), "the ending of a table"),
-        ((*RANK, "--run", "mine.py"), "mine.py is not a run file"),
-        (("audit", "missing.db"), "missing.db: no such run file"),
-        (("audit", "mine.py"), "not a run file"),
-    ],
-    ids=lambda value: " ".join(value[-2:]) if isinstance(value, tuple) else "",
-)
-def test_one_line_says_what_is_wrong(cli, args, words):
-    outcome = cli(*args)
-    assert (outcome.code, outcome.out) == (1, "")
-    assert outcome.lines[-1].startswith("error: ")
-    assert words in outcome.lines[-1]
-    assert "Traceback" not in outcome.err
-
-
 def test_an_audit_that_does_not_pass_is_exit_code_1(cli, ranked):
     with sqlite3.connect("run.db") as connection:
         connection.execute("UPDATE logs SET data = replace(data, 'warm_start', 'long_link') WHERE log = 'step_log'")
@@ -212,39 +184,15 @@ def test_status_says_how_far_an_adaptive_run_is(cli, ranked):
 
 # Ctrl-C
 
-SLOW = """
-import asyncio, os, pathlib
-
-async def judge(A, B):
-    seen = len(list(pathlib.Path("asked").iterdir()))
-    pathlib.Path("asked", str(seen)).touch()
-    if seen >= 4 and "HURRY" not in os.environ:
-        pathlib.Path("stuck").touch()
-        await asyncio.sleep(3600)
-    return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
-"""
-
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_ctrl_c_leaves_scores_and_the_same_line_goes_on(process, cli, monkeypatch, concurrency):
-    Path("slow.py").write_text(SLOW)
-    Path("asked").mkdir()
+def test_ctrl_c_leaves_scores_and_the_same_line_goes_on(interrupted, cli, monkeypatch, concurrency):
     line = ["rank", "essays", "--judge", "slow:judge", "--run", "run.db", "--fit", "laplace", "--progress", "none"]
     line += ["--concurrency", concurrency]
-    # A shell that starts something in the background may have it ignore Ctrl-C.
-    child = process(*line, before="import signal; signal.signal(signal.SIGINT, signal.default_int_handler)")
-    end = time.monotonic() + _PATIENCE
-    while not Path("stuck").exists():
-        assert child.poll() is None, child.communicate()
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    child.send_signal(signal.SIGINT)
-    read_until(child, "waiting for")
-    child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=_PATIENCE)
-    assert (child.returncode, out) == (130, "")
+    code, out, err = interrupted(4, *line)
+    assert (code, out) == (130, "")
     assert "Traceback" not in err
     assert err.endswith("note: interrupted. The answers so far are in run.db. Run it again to resume.\n")
     state = ps.load_adaptive_session("run.db")

@@ -105,18 +105,3 @@ def test_the_page_goes_beside_the_run(cli, run):
     done = cli("report", run, "--title", "Whose?")
     assert (done.code, done.out, done.err) == (0, "", "written: run.html\n")
     assert "<h1>Whose?</h1>" in Path("run.html").read_text("utf-8")
-
-
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (("nowhere.db",), "no such run file"),
-        (("run.db", "--out", "report.pdf"), "--out must be a file that ends in '.html', "),
-        (("run.db", "--condition", "nobody"), "no condition is called 'nobody'"),
-        (("run.db", "--kind", "ab"), "keeps no result of a comparison of two variants"),
-    ],
-)
-def test_what_is_wrong_is_named(cli, run, args, said):
-    done = cli("report", *args)
-    assert done.code in {1, 2}
-    assert said in done.err

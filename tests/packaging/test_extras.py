@@ -70,7 +70,7 @@ said = {
         command("traits", "--out", "traits.xlsx"),
         command("report", "run.db", "--out", "report.xlsx"),
     ],
-    "plots": [command("fit", "run.db", "--chart", "chart.svg"), command("fit", "run.db", "--chart", "a.png")],
+    "plots": [command("report", "run.db", "--interactive"), call(lambda: ps.fit("run.db").plot("a.png"))],
     "postgres": [call(lambda: ps.open_run("postgresql://localhost/pairscale")), command("status", "postgresql://l/p")],
     "web": [command("watch", "run.db"), command("label", "run.db", "--labellers", "ann")],
 }
@@ -105,7 +105,7 @@ def test_a_missing_extra_is_one_line(said: dict[str, list[tuple[int, str]]], ext
     assert said[extra]
     for code, text in said[extra]:
         assert code == 1
-        line = rf'error: [\w :(),]+ needs an optional package: pip install "pairscale\[{extra}\]"'
+        line = rf'error: [\w :(),-]+ needs an optional package: pip install "pairscale\[{extra}\]"'
         assert re.fullmatch(line, text.strip()), text
 
 

@@ -14,7 +14,6 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import FileFormatError, InputError, MissingExtraError
-from pairscale.models.likelihood import outcome_probabilities
 from pairscale.reporting import vega
 from pairscale.reporting.charts import FIGURES, plot
 from pairscale.reporting.picture import intervals, room_around, score_picture
@@ -93,9 +92,6 @@ def test_parts_have_a_picture_each():
     fit = ps.fit_bt_model(table, unconnected="separate")
     figure = FIGURES["scores"](fit)
     assert [picture.heading for picture in figure.pictures] == ["Group 1", "Group 2"]
-    cells = {(row["y"], row["x"]) for row in FIGURES["wins"](fit).pictures[0].marks[0].rows}
-    assert (0, 1) in cells
-    assert not {(0, 5), (0, 0)} & cells
     with pytest.raises(InputError, match="have no ranks"):
         FIGURES["ranks"](fit)
 
@@ -107,28 +103,6 @@ def test_many_items_share_a_picture(n, rows_each):
     assert chart.count("<circle") == n
     assert chart.count('class="name" dir="auto"') == (n if rows_each else 0)
     assert "&lt;0&gt;" in chart
-
-
-# Who beats whom
-
-
-def cells_of(figure):
-    (picture,) = figure.pictures
-    return {(picture.y.names[row["y"]], picture.x.names[row["x"]]): row["share"] for row in picture.marks[0].rows}
-
-
-def test_fitted_probabilities_are_those_of_the_fit():
-    fit = ps.fit_bt_model(results(numbered(5)), engine="firth")
-    theta = dict(fit.theta.select("ID", "theta").iter_rows())
-    for (one, two), share in cells_of(FIGURES["wins"](fit)).items():
-        won, _ = outcome_probabilities(np.array([theta[one] - theta[two]]))
-        assert share == pytest.approx(won[0], abs=1e-4)
-
-
-def test_too_many_items_for_a_heat_map(message_snapshot):
-    with pytest.raises(InputError) as refused:
-        FIGURES["wins"](ps.fit_bt_model(results(numbered(121))))
-    message_snapshot(refused)
 
 
 # Pictures
@@ -192,7 +166,7 @@ def test_ticks_are_few_round_and_within_the_axis(low, high):
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", vega.CHART_SUFFIXES)
 def test_every_kind_of_file(fit, tmp_path, suffix):
-    charts = [(fit, "scores"), (fit, "ranks"), (fit, "wins")]
+    charts = [(fit, "scores"), (fit, "ranks")]
     if suffix == ".html":  # seconds each
         charts = charts[:1]
     for at, (source, kind) in enumerate(charts):
@@ -225,7 +199,7 @@ def test_the_look_of_a_chart(fit, tmp_path):
 @pytest.mark.slow
 def test_a_page_holds_all_it_needs_and_ids_are_text(tmp_path):
     fit = ps.fit_bt_model(results(HOSTILE), rank_intervals=True)
-    for kind in ("scores", "wins"):
+    for kind in ("scores", "ranks"):
         plot(fit, kind, tmp_path / "chart.html", title="<b>&")
         page = (tmp_path / "chart.html").read_text("utf-8")
         assert re.findall(r"<(?:script|link|img|iframe)[^>]*\b(?:src|href)\s*=\s*[\"']?https?:", page) == []

@@ -78,24 +78,14 @@ def test_prompts_of_their_own_must_be_the_same(message_snapshot, run, caplog):
 
 
 def test_the_forms_of_trl(run):
-    """The four forms of a preference dataset, as TRL's documentation has them."""
-    found = {}
-    for messages in (False, True):
-        for inside in (False, True):
-            options = {"conversational": messages, "implicit_prompt": inside}
-            ps.export(run, "pairs.jsonl", kind="preferences", prompt="Write: ", **options)
-            row = next(
-                row for row in lines(Path("pairs.jsonl")) if row["chosen_id"] == "d" and row["rejected_id"] == "a"
-            )
-            found[messages, inside] = {name: row[name] for name in ("prompt", "chosen", "rejected") if name in row}
+    """Plain and conversational, as TRL's documentation has them."""
     user, good, bad = ({"role": role, "content": text} for role, text in
                        (("user", "Write: "), ("assistant", TEXTS["d"]), ("assistant", TEXTS["a"])))  # fmt: skip
-    assert found == {
-        (False, False): {"prompt": "Write: ", "chosen": TEXTS["d"], "rejected": TEXTS["a"]},
-        (False, True): {"chosen": "Write: dddddddd", "rejected": "Write: aa"},
-        (True, False): {"prompt": [user], "chosen": [good], "rejected": [bad]},
-        (True, True): {"chosen": [user, good], "rejected": [user, bad]},
-    }
+    forms = {False: ("Write: ", TEXTS["d"], TEXTS["a"]), True: ([user], [good], [bad])}
+    for messages, form in forms.items():
+        ps.export(run, "pairs.jsonl", kind="preferences", prompt="Write: ", conversational=messages)
+        rows = {(row["chosen_id"], row["rejected_id"]): row for row in lines(Path("pairs.jsonl"))}
+        assert tuple(rows["d", "a"][name] for name in ("prompt", "chosen", "rejected")) == form
 
 
 def test_stated_probabilities_are_of_the_chosen_text(run):

@@ -186,18 +186,21 @@ def test_repeats_of_different_judges_are_no_repeats(tmp_path):
         assert report_of_run(store).content["consistent"] is None
 
 
+class Dear:
+    """Prefers by name, at half a dollar."""
+
+    condition = ps.Condition("dear", model="dear-1")
+
+    async def compare(self, pair):
+        return ps.Verdict.win(1 if pair.first["ID"] < pair.second["ID"] else 2, cost=0.5)
+
+
 @pytest.fixture
 def two_judges(adaptive, tmp_path):
     """An adaptive run, and another judge's answers in the same file."""
     run = tmp_path / "two.db"
     run.write_bytes(adaptive.read_bytes())
     texts = ps.example_writing_samples.rename({"ID": "id"})
-
-    class Dear:
-        condition = ps.Condition("dear", model="dear-1")
-
-        async def compare(self, pair):
-            return ps.Verdict.win(1 if pair.first["ID"] < pair.second["ID"] else 2, cost=0.5)
 
     done = ps.submit_pairs(ps.make_pairs(texts.head(4).rename({"id": "ID"})), Dear(), run=run, progress=False)
     return run, done.condition_id
@@ -231,16 +234,10 @@ def test_the_cost_is_that_of_the_judge_who_is_reported(two_judges):
 
 @pytest.mark.parametrize("kind", ["ranking", "bias"])
 def test_a_run_that_goes_on_is_read_as_of_one_moment(tmp_path, monkeypatch, kind):
-    class Judge:
-        condition = ps.Condition("dear", model="dear-1")
-
-        async def compare(self, pair):
-            return ps.Verdict.win(1 if pair.first["ID"] < pair.second["ID"] else 2, cost=0.5)
-
     def judged(n):
         rows = [("a", "b"), ("b", "a"), ("b", "c"), ("c", "b"), ("c", "a"), ("a", "c")][:n]
         pairs = pl.DataFrame([{"ID1": x, "text1": x, "ID2": y, "text2": y} for x, y in rows])
-        ps.submit_pairs(pairs, Judge(), run=tmp_path / "run.db", progress=False)
+        ps.submit_pairs(pairs, Dear(), run=tmp_path / "run.db", progress=False)
 
     judged(4)
     plain = RunFile.conditions

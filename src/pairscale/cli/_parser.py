@@ -24,8 +24,7 @@ _PANELS = {
     "fail_if margin max_errors",
     "People": "labellers labels_per_case instructions host port url plain terminal status next",
     "Columns": "id_col text_col input_col output_col a_col b_col winner_col encoding strict skip_unreadable unit rater",
-    "Output": "run manifest out as_json columns chart chart_kind width font_size no_title progress summary again "
-    "title interactive without_texts pseudonyms",
+    "Output": "run manifest out as_json columns progress summary again title interactive without_texts pseudonyms",
 }
 """Options by what they are about; all others come first, and belong to one command."""
 
@@ -43,7 +42,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(
             usage=f"pairscale {name} [OPTIONS] {command.usage}".rstrip(),
             description="\n\n".join(textwrap.fill(" ".join(text.split()), width) for text in paragraphs),
-            epilog="\n".join(["Examples:", *(f"    {line}" for line in command.examples)]),
+            epilog="\n".join(["Examples:", *(f"    {line}" for line in command.own.examples)]),
             formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=26, width=width),
             add_help=False,
             allow_abbrev=False,
@@ -51,9 +50,10 @@ class Parser(argparse.ArgumentParser):
         )
         groups = {title: self.add_argument_group(title) for title in ("Arguments", "Options", *_PANELS)}
         self._defaults_of = {option.name: option.default for option in command.options}
+        titles = {name: title for title, names in _PANELS.items() for name in names.split()}
         for option in command.options:
-            title = next((title for title, names in _PANELS.items() if option.name in names.split()), "Options")
-            _add(groups["Arguments" if option.is_argument else title], option)
+            title = "Arguments" if option.is_argument else titles.get(option.name, "Options")
+            _add(groups[title], option)
         groups["Output"].add_argument("-h", "--help", action="help", help="Show this message and exit.")
 
     def error(self, message: str) -> NoReturn:

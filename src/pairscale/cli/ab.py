@@ -21,18 +21,7 @@ if TYPE_CHECKING:
     from pairscale.cli._common import Facts
 
 
-@from_verb(
-    "evaluate.ab.ab",
-    "A [B...]",
-    "pairscale ab a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1",
-    'pairscale ab a.jsonl b.jsonl --criterion "easy to read" --run ab.db',
-    "pairscale ab a.jsonl b.jsonl c.jsonl d.jsonl --criterion c --baseline a",
-    "pairscale ab tasks.csv --variant-a my:old --variant-b my:new --criterion c",
-    "pairscale ab a.jsonl b.jsonl --criterion helpful --labels labels.jsonl",
-    "pairscale ab a.jsonl b.jsonl --criterion helpful --manifest cases.jsonl",
-    "pairscale ab a.jsonl b.jsonl --criterion helpful --control length",
-    hidden="timeout stop_when seed suite",
-)
+@from_verb("evaluate.ab.ab", "A [B...]", hidden="timeout stop_when seed suite")
 def command(arguments: Arguments, emit: Output) -> None:
     """Is B better than A? With three files of answers or more: which is the best?
 
@@ -52,6 +41,15 @@ def command(arguments: Arguments, emit: Output) -> None:
         b: The recorded answers of B, and of further variants, which are then ranked; none with a suite.
         judge: provider:model, module:function, human (asked here) or lexical (embedded, a baseline, the default without
             --labels); several of them are a panel that decides by majority.
+
+    Examples:
+        pairscale ab a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1
+        pairscale ab a.jsonl b.jsonl --criterion "easy to read" --run ab.db
+        pairscale ab a.jsonl b.jsonl c.jsonl d.jsonl --criterion c --baseline a
+        pairscale ab tasks.csv --variant-a my:old --variant-b my:new --criterion c
+        pairscale ab a.jsonl b.jsonl --criterion helpful --labels labels.jsonl
+        pairscale ab a.jsonl b.jsonl --criterion helpful --manifest cases.jsonl
+        pairscale ab a.jsonl b.jsonl --criterion helpful --control length
     """
     judges = arguments["judge"] or ["lexical" if arguments["labels"] is None else "people"]
     opening(*judges, run=arguments["run"])

@@ -7,17 +7,7 @@ from pairscale.cli._common import Arguments, Output, echo, fields, show_table
 from pairscale.cli.from_verb import from_verb
 
 
-@from_verb(
-    "checks.agreement.agreement",
-    "LABELS...",
-    "pairscale agreement run.db",
-    "pairscale agreement labels.jsonl",
-    "pairscale agreement labels.jsonl --key cases.key.jsonl",
-    "pairscale agreement marks.csv --unit essay --rater name --label mark",
-    "pairscale agreement votes.csv --a-col x --b-col y --winner-col won",
-    "pairscale agreement grades.csv --unit essay --categories fail,pass,good",
-    hidden="seed encoding level",
-)
+@from_verb("checks.agreement.agreement", "LABELS...", hidden="seed encoding level")
 def command(arguments: Arguments, emit: Output) -> None:
     """Do labellers agree, and by how much more than chance would have it?
 
@@ -33,6 +23,14 @@ def command(arguments: Arguments, emit: Output) -> None:
             per row, as `pairscale label` writes it, or with a column per rater; or results that say who judged, of any
             form that `pairscale fit` takes.
         categories: All labels there may be, in their order: fail,pass,good.
+
+    Examples:
+        pairscale agreement run.db
+        pairscale agreement labels.jsonl
+        pairscale agreement labels.jsonl --key cases.key.jsonl
+        pairscale agreement marks.csv --unit essay --rater name --label mark
+        pairscale agreement votes.csv --a-col x --b-col y --winner-col won
+        pairscale agreement grades.csv --unit essay --categories fail,pass,good
     """
     result = ps.agreement(**arguments)
 

@@ -6,15 +6,7 @@ from pairscale.cli._common import Arguments, Output, echo, fields
 from pairscale.cli.from_verb import from_verb
 
 
-@from_verb(
-    "auditing.audit",
-    "RUN...",
-    "pairscale audit run.db",
-    "pairscale audit run.db --digest 6f0c…",
-    "pairscale audit run.db --closed",
-    "pairscale audit shards/",
-    "pairscale audit run.db --json",
-)
+@from_verb("auditing.audit", "RUN...")
 def command(arguments: Arguments, emit: Output) -> int:
     """Check that nothing in a run file was changed, and recompute every choice and every stop of an adaptive run.
 
@@ -33,6 +25,13 @@ def command(arguments: Arguments, emit: Output) -> int:
         selector: The selector that chose the pairs, as module:function, if it was your own.
         digest: The digest that the run must have, which you kept elsewhere.
         closed: Fail unless the run was closed, so that no end was cut off.
+
+    Examples:
+        pairscale audit run.db
+        pairscale audit run.db --digest 6f0c…
+        pairscale audit run.db --closed
+        pairscale audit shards/
+        pairscale audit run.db --json
     """
     import polars as pl
 

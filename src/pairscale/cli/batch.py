@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,12 +20,7 @@ if TYPE_CHECKING:
     from pairscale.batch import BatchAnswers
 
 
-@from_verb(
-    "batch.submit",
-    "PAIRS",
-    "pairscale batch submit pairs.csv --judge openai:gpt-5.1 --run run.db",
-    hidden="segments encoding a_col b_col",
-)
+@from_verb("batch.submit", "PAIRS", hidden="segments encoding a_col b_col")
 def submit(arguments: Arguments, emit: Output) -> None:
     """Create the batches that these pairs need, and return at once.
 
@@ -33,30 +29,39 @@ def submit(arguments: Arguments, emit: Output) -> None:
 
     Args:
         judge: provider:model of openai, anthropic, gemini or together.
+
+    Examples:
+        pairscale batch submit pairs.csv --judge openai:gpt-5.1 --run run.db
     """
-    run = as_argument(arguments["run"])
     read_given_pairs(arguments)
     batches = ps.batch.submit(**arguments)
     opening(arguments["judge"])
     _say_made(batches)
     if batches.height or not emit.is_screen:
-        emit({"batches": batches}, batches, lambda: _show(batches))
-    say(f"next: pairscale batch {'resume' if batches.height else 'status'} {run}")
+        _emit(batches, emit)
+    say(f"next: pairscale batch {'resume' if batches.height else 'status'} {as_argument(arguments['run'])}")
 
 
-@from_verb("batch.status", "RUN", "pairscale batch status run.db", hidden="registry")
+@from_verb("batch.status", "RUN", hidden="registry")
 def status(arguments: Arguments, emit: Output) -> None:
-    """Show the batches of a run: states, counts, ages, and the time they have left."""
+    """Show the batches of a run: states, counts, ages, and the time they have left.
+
+    Examples:
+        pairscale batch status run.db
+    """
     batches = ps.batch.status(**arguments)
-    emit({"batches": batches}, batches, lambda: _show(batches))
+    _emit(batches, emit)
     _say_next(arguments["run"], batches)
 
 
-@from_verb("batch.collect", "RUN", "pairscale batch collect run.db --out results.csv")
+@from_verb("batch.collect", "RUN")
 def collect(arguments: Arguments, emit: Output) -> None:
     """Take in the results of the batches that have ended, and wait for none.
 
     The results are in the run file afterwards; `--out` writes all results of the run's batches to a file.
+
+    Examples:
+        pairscale batch collect run.db --out results.csv
     """
     answers = ps.batch.collect(**arguments)
     answered = f"{plural(answers.results.height, 'pair')} of this run answered"
@@ -64,16 +69,15 @@ def collect(arguments: Arguments, emit: Output) -> None:
     _show_results(arguments["run"], answers, emit)
 
 
-@from_verb(
-    "batch.resume",
-    "RUN",
-    "pairscale batch resume run.db",
-    "pairscale batch resume run.db --again --max-minutes 60",
-)
+@from_verb("batch.resume", "RUN")
 def resume(arguments: Arguments, emit: Output) -> None:
     """Continue where an earlier call stopped: create what was only prepared, wait for all batches, and take them in.
 
     It may be interrupted at any time, and called from another machine that has the run file and the key.
+
+    Examples:
+        pairscale batch resume run.db
+        pairscale batch resume run.db --again --max-minutes 60
     """
     from pairscale.runtime.sync import resumable
 
@@ -83,20 +87,27 @@ def resume(arguments: Arguments, emit: Output) -> None:
     _show_results(arguments["run"], answers, emit)
 
 
-@from_verb("batch.cancel", "RUN", "pairscale batch cancel run.db --batch batch_68a1")
+@from_verb("batch.cancel", "RUN")
 def cancel(arguments: Arguments, emit: Output) -> None:
     """Ask the providers to end batches; what was answered until then can be collected, and is paid for.
 
     Args:
         batch: Only this batch, by its id or key; can be repeated.
+
+    Examples:
+        pairscale batch cancel run.db --batch batch_68a1
     """
     ending = ps.batch.cancel(**arguments)
     if ending.height:
         say(f"asked for the end of {plural(ending.height, 'batch', 'batches')}")
     else:
         say("nothing to cancel: no batch is under way")
-    emit({"batches": ending}, ending, lambda: _show(ending))
+    _emit(ending, emit)
     _say_next(arguments["run"], ps.batch.status(arguments["run"], offline=True))
+
+
+def _emit(batches: pl.DataFrame, emit: Output) -> None:
+    emit({"batches": batches}, batches, lambda: _show(batches))
 
 
 def _say_made(made: pl.DataFrame, how: str = "in") -> None:
@@ -115,8 +126,7 @@ def _waiting(batches: pl.DataFrame) -> pl.DataFrame:
 def _say_waiting(batches: pl.DataFrame) -> None:
     waiting = _waiting(batches)
     if waiting.height:
-        counted = waiting.group_by("state", maintain_order=True).len()
-        states = ", ".join(f"{n} {state}" for state, n in counted.iter_rows())
+        states = ", ".join(f"{n} {state}" for state, n in Counter(waiting["state"]).items())
         say(f"{waiting.height:,} of {plural(batches.height, 'batch', 'batches')} under way: {states}")
 
 
@@ -150,7 +160,7 @@ def _show(batches: pl.DataFrame) -> None:
         echo("there are no batches")
         return
     is_open = pl.col("collected_at").is_null()
-    hours = [pl.when(is_open).then(pl.col(f"{name}_s") / 3600).alias(f"{name} (h)") for name in ("age", "left")]
+    hours = (pl.when(is_open).then(pl.col(f"{name}_s") / 3600).alias(f"{name} (h)") for name in ("age", "left"))
     shown = batches.select(
         pl.coalesce("batch_id", "key").alias("batch"), "provider", "model", "state", "pairs", "requests",
         pl.col("succeeded").alias("answered"), "failed", pl.col("recorded").alias("taken in"), *hours, "message",

@@ -13,14 +13,7 @@ if TYPE_CHECKING:
     from pairscale.contest.verb import Best
 
 
-@from_verb(
-    "contest.verb.best",
-    "CANDIDATES",
-    "pairscale best answers.csv --query 'Why is the sky blue?'",
-    "pairscale best answers.csv --judge openai:gpt-5.1 --max-comparisons 60",
-    "pairscale best answers.jsonl --by task_id --run best.db",
-    "pairscale best documents.csv --query 'cheap flights' --k 10",
-)
+@from_verb("contest.verb.best", "CANDIDATES")
 def command(arguments: Arguments, emit: Output) -> None:
     """Which candidate is the best? Asks where it matters, and stops when the best is sure.
 
@@ -31,6 +24,12 @@ def command(arguments: Arguments, emit: Output) -> None:
     Args:
         candidates: A table with ID and text, and with --by the column of the sets.
         run: The run file: every answer is kept there, and the same command resumes it.
+
+    Examples:
+        pairscale best answers.csv --query 'Why is the sky blue?'
+        pairscale best answers.csv --judge openai:gpt-5.1 --max-comparisons 60
+        pairscale best answers.jsonl --by task_id --run best.db
+        pairscale best documents.csv --query 'cheap flights' --k 10
     """
     opening(arguments["judge"], run=arguments["run"])
     result = ps.best(**arguments)

@@ -8,14 +8,7 @@ from pairscale.cli.from_verb import from_verb
 from pairscale.core.notices import plural
 
 
-@from_verb(
-    "checks.verbs.bias",
-    "FORWARD [REVERSE]",
-    "pairscale bias forward.csv reverse.csv",
-    "pairscale bias run.db",
-    "pairscale bias forward.csv reverse.csv --out pairs.xlsx --json",
-    hidden="level encoding",
-)
+@from_verb("checks.verbs.bias", "FORWARD [REVERSE]", hidden="level encoding")
 def command(arguments: Arguments, emit: Output) -> None:
     """Tell whether a judge favours a position.
 
@@ -25,6 +18,11 @@ def command(arguments: Arguments, emit: Output) -> None:
 
     The effect is in logits: 0 is none, above 0 the first position is favoured; it comes from a Bradley–Terry model, and
     is left out where the data do not tell it. --out writes one row per pair.
+
+    Examples:
+        pairscale bias forward.csv reverse.csv
+        pairscale bias run.db
+        pairscale bias forward.csv reverse.csv --out pairs.xlsx --json
     """
     bias = ps.bias(**arguments)
     row = bias.summary.row(0, named=True)

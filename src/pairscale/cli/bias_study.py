@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 @from_verb(
     "checks.templates.template_study pairing.reading.read_pairs",
     "[DATA]",
-    "pairscale bias-study essays/ --judge mine:better --run study.db",
-    "pairscale bias-study p.csv --judge a:b --template weigh --template mine.txt",
-    "pairscale bias-study p.csv --judge openai:gpt-4.1,seed=1 --run s.db --batch",
-    "pairscale bias-study judgements.csv --out study.csv",
-    "pairscale bias-study --published",
     hidden="templates timeout level n_jobs encoding strict a_col b_col judge_args price",
 )
 def command(
@@ -50,6 +45,13 @@ def command(
         run: The run file of all answers; the same command resumes the study.
         n_pairs: Maximum number of pairs, drawn at random.
         published: Show the published study of five templates instead, and ask nothing.
+
+    Examples:
+        pairscale bias-study essays/ --judge mine:better --run study.db
+        pairscale bias-study p.csv --judge a:b --template weigh --template mine.txt
+        pairscale bias-study p.csv --judge openai:gpt-4.1,seed=1 --run s.db --batch
+        pairscale bias-study judgements.csv --out study.csv
+        pairscale bias-study --published
     """
     from pairscale.checks.published import published_template_study
     from pairscale.checks.templates import template_study

@@ -19,15 +19,7 @@ if TYPE_CHECKING:
     from pairscale.simulation.planning import ComparisonPlan
 
 
-@from_verb(
-    "evaluate.judge_check.check_judge",
-    "DATA",
-    "pairscale check-judge essays/ --judge openai:gpt-5.1 --run check.db",
-    "pairscale check-judge essays.csv --judge mine:better --n-pairs 50",
-    "pairscale check-judge cases.jsonl --labels people.jsonl --out card.json",
-    "pairscale check-judge essays.csv --labels people.csv --since old-card.json",
-    hidden="timeout seed encoding strict price",
-)
+@from_verb("evaluate.judge_check.check_judge", "DATA", hidden="timeout seed encoding strict price")
 def command(arguments: Arguments, emit: Output, *, reliability: float = 0.9, out: FilePath | None = None) -> None:
     """Try a judge before a study: some pairs in both orders, then one screen.
 
@@ -43,26 +35,29 @@ def command(arguments: Arguments, emit: Output, *, reliability: float = 0.9, out
         data: A folder of texts, a table of them, or the cases of a manifest (`pairscale ab --manifest`).
         reliability: Reliability that the study should reach, for the estimate.
         out: Write the judge card (.json), or its figures as a table (csv and so on).
+
+    Examples:
+        pairscale check-judge essays/ --judge openai:gpt-5.1 --run check.db
+        pairscale check-judge essays.csv --judge mine:better --n-pairs 50
+        pairscale check-judge cases.jsonl --labels people.jsonl --out card.json
+        pairscale check-judge essays.csv --labels people.csv --since old-card.json
     """
     from pairscale.evaluate.judge_check import case_rows
 
     card = other_file(emit, out, ".json")
     cases = case_rows(Path(arguments["data"]))
+    judge = None
     if cases is None:
         read_texts(arguments)
         judge = make_judge(arguments)
-        opening(judge.condition.judge_id)
     else:
-        judge = None
         say(f"{plural(len(cases), 'case')} of two answers from {arguments['data']}")
-        opening(arguments["judge"])
+    opening(arguments["judge"] if judge is None else judge.condition.judge_id)
     check = ps.check_judge(**arguments)
     plan = None
     if check.spread is not None:
         say("estimating what the whole data set will need …")
-        effect = 0.0
-        if check.bias is not None and check.bias.effect is not None:
-            effect = check.bias.effect.b
+        effect = getattr(getattr(check.bias, "effect", None), "b", 0.0)
         plan = ps.plan(
             check.n_items, reliability=reliability, sd=check.spread, answer=arguments["answer"], error=check.error,
             bias=max(-2.0, min(2.0, effect)), price=check.cost_each, seconds=check.seconds_each,
@@ -71,9 +66,9 @@ def command(arguments: Arguments, emit: Output, *, reliability: float = 0.9, out
         say(f"wrote the judge card to {check.save_card(card)}")
     names = "judge_id n_items n_pairs n_asked n_valid prop_valid prop_consistent cost_each prices_as_of seconds_each"
     document = fields(check, f"{names} tokens_each failures spread error")
-    document["position"] = None if check.bias is None else check.bias.verdict
-    document["plan"] = None if plan is None else fields(plan, "answer comparisons half cost")
-    document["change"] = None if check.change is None else asdict(check.change)
+    document["position"] = getattr(check.bias, "verdict", None)
+    document["plan"] = plan and fields(plan, "answer comparisons half cost")
+    document["change"] = check.change and asdict(check.change)
     document["card"] = check.card.to_dict()
     emit(document, check.card.table, lambda: _show(check, plan))
     say_judged(check.judge_id, judge=judge)
@@ -88,11 +83,10 @@ def _show(check: JudgeCheck, plan: ComparisonPlan | None) -> None:
         echo(f"{check.card}\n")
     if check.change is not None:
         echo(f"{check.change}\n")
-    table = check.card.table
-    show_table(table.filter(table["value"].is_not_null()).select("measure", "n", "value", "lower", "upper"))
+    show_table(check.card.table.select("measure", "n", "value", "lower", "upper").drop_nulls("value"))
     echo()
     for row in check.failures.head(3).iter_rows(named=True):
-        echo(f"{row['n']} x {row['error_code']}: {printable(row['error_message'] or '')[:90]}")
+        echo(printable("{n} x {error_code}: {error_message}".format_map(row))[:120])
     for calibration in check.calibrations:
         echo(f"probabilities   {calibration.verdict} (Brier score {calibration.brier:.3f})")
     if check.cost_each is not None:

@@ -9,13 +9,7 @@ from pairscale.cli.from_verb import from_verb
 
 
 @from_verb(
-    "collect.cost.cost",
-    "PAIRS",
-    "pairscale cost pairs.csv --judge openai:gpt-5.1 --run run.db",
-    "pairscale cost pairs.csv --judge openai:gpt-5.1 --pilot 40 --batch",
-    "pairscale cost pairs.csv --judge anthropic:claude-sonnet-4-5 --offline",
-    "pairscale cost pairs.csv --judge compatible:m --price input=0.2,output=0.6",
-    hidden="select seed quantile cache timeout concurrency strict encoding a_col b_col",
+    "collect.cost.cost", "PAIRS", hidden="select seed quantile cache timeout concurrency strict encoding a_col b_col"
 )
 def command(arguments: Arguments, emit: Output) -> None:
     """Estimate what judging pairs will cost: asks a few, and says what all of them will need.
@@ -23,6 +17,12 @@ def command(arguments: Arguments, emit: Output) -> None:
     The pilot is asked live and paid for; with --run its answers are kept, and `pairscale judge` on the same run file
     asks only the others. Expected is the mean; the budget is not passed with probability Q. --offline asks nothing and
     is rough: thoughts, above all, can cost many times what it assumes.
+
+    Examples:
+        pairscale cost pairs.csv --judge openai:gpt-5.1 --run run.db
+        pairscale cost pairs.csv --judge openai:gpt-5.1 --pilot 40 --batch
+        pairscale cost pairs.csv --judge anthropic:claude-sonnet-4-5 --offline
+        pairscale cost pairs.csv --judge compatible:m --price input=0.2,output=0.6
     """
     source = arguments["pairs"]
     judge = arguments["judge"]

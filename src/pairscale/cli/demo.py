@@ -10,10 +10,8 @@ from pairscale.cli._common import Output, echo, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.options import FilePath
 
-_BAR = 24
 
-
-@from_verb("", "", "pairscale demo", "pairscale demo --folder demo --json")
+@from_verb("", "")
 def command(emit: Output, *, folder: FilePath = "pairscale-demo") -> None:
     """Rank the bundled texts with the embedded judge: no key, no network, in seconds.
 
@@ -23,10 +21,13 @@ def command(emit: Output, *, folder: FilePath = "pairscale-demo") -> None:
 
     Args:
         folder: Where the run file and the report go.
-    """
-    import polars as pl
 
+    Examples:
+        pairscale demo
+        pairscale demo --folder demo --json
+    """
     from pairscale.adaptive.messages import STOPS
+    from pairscale.cli.rank import on_screen, short
     from pairscale.models.reliability import spearman
 
     run, report = _fresh(Path(folder))
@@ -34,17 +35,13 @@ def command(emit: Output, *, folder: FilePath = "pairscale-demo") -> None:
     say(f"Ranking {samples.height} texts with the embedded judge (a baseline, not a model) …")
     result = ps.rank(samples, judge="lexical", run=run, progress="line")
     ps.report(run, out=report, title="Why is it hard to change a habit?")
-    ranking = result.items.join(samples.select("ID", "text"), on="ID", maintain_order="left")
+    ranking = result.items
     reliability = result.refits["reliability"][-1]
     agreement = spearman(ranking["theta_mean"].to_numpy(), ranking["quality_score"].to_numpy()) or 0.0
     summary = result.summary.row(0, named=True)
 
     def show() -> None:
-        theta = pl.col("theta_mean")
-        length = (_BAR * (theta - theta.min()) / (theta.max() - theta.min())).round().cast(pl.Int64)
-        bar = pl.lit("█" * _BAR).str.head(pl.max_horizontal(length, 1))
-        columns = ("rank", "ID", theta.alias("theta"), pl.col("theta_sd").alias("sd"), bar.alias("score"), "text")
-        show_table(ranking.select(*columns), digits=2)
+        show_table(on_screen(short(result.items)), digits=2)
         reason = STOPS.get(summary["last_stop_reason"], summary["last_stop_reason"])
         echo(f"\n{summary['committed_pairs']} comparisons, each chosen by what was known so far; it stopped: {reason}")
         echo(f"reliability {reliability:.2f}; Spearman with the intended order of the texts {agreement:.2f}")
@@ -55,7 +52,7 @@ def command(emit: Output, *, folder: FilePath = "pairscale-demo") -> None:
     document = {
         "comparisons": summary["committed_pairs"], "stop_reason": summary["last_stop_reason"],
         "reliability": reliability, "spearman_quality_score": agreement, "report": str(report), "run": str(run),
-        "items": ranking.drop("text"),
+        "items": ranking,
     }  # fmt: skip
     emit(document, ranking, show)
     say_judged("lexical")

@@ -24,7 +24,7 @@ EXTRAS = {
 """What is installed on demand, by the name that goes into the brackets."""
 
 
-@from_verb("", "", "pairscale doctor", "pairscale doctor --json", "pairscale doctor --clear-cache")
+@from_verb("", "")
 def command(emit: Output, *, clear_cache: bool = False) -> None:
     """Check versions, extras and keys.
 
@@ -33,6 +33,11 @@ def command(emit: Output, *, clear_cache: bool = False) -> None:
 
     Args:
         clear_cache: First forget all answers of models that were kept.
+
+    Examples:
+        pairscale doctor
+        pairscale doctor --json
+        pairscale doctor --clear-cache
     """
     import platform
     import sqlite3

@@ -10,17 +10,7 @@ from pairscale.cli.from_verb import from_verb
 from pairscale.core.options import FilePath
 
 
-@from_verb(
-    "reporting.exporting.export",
-    "RUN...",
-    "pairscale export run.db --out comparisons.csv",
-    "pairscale export run.db --kind preferences --out pairs.jsonl",
-    "pairscale export run.db --kind preferences --input-col q --out p.jsonl",
-    "pairscale export arena.csv --out results.csv",
-    "pairscale export ab.db --kind preferences --out pairs.parquet",
-    "pairscale export run.db --copy --out copy.db",
-    hidden="path conversational implicit_prompt encoding key",
-)
+@from_verb("reporting.exporting.export", "RUN...", hidden="path conversational encoding key")
 def command(arguments: Arguments, emit: Output, *, out: FilePath) -> None:
     """Write a run to a table: all of its comparisons, or preference pairs for training.
 
@@ -37,6 +27,14 @@ def command(arguments: Arguments, emit: Output, *, out: FilePath) -> None:
     Args:
         run: The run file, several or their folder, or results of any form that `pairscale fit` takes.
         out: The table to write: csv, tsv, jsonl, json, parquet or xlsx; or the copy.
+
+    Examples:
+        pairscale export run.db --out comparisons.csv
+        pairscale export run.db --kind preferences --out pairs.jsonl
+        pairscale export run.db --kind preferences --input-col q --out p.jsonl
+        pairscale export arena.csv --out results.csv
+        pairscale export ab.db --kind preferences --out pairs.parquet
+        pairscale export run.db --copy --out copy.db
     """
     is_copy = arguments["copy"]
     if not is_copy:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import pairscale as ps
-from pairscale.cli._common import Arguments, Output, echo, fields, popped, require_chart, say, show_table
+from pairscale.cli._common import Arguments, Output, echo, fields, popped, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
 from pairscale.core.notices import NOT_TOLD, is_told
-from pairscale.core.options import FilePath
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,18 +37,6 @@ _POSITION = "preference for the first position, in logits"
 @from_verb(
     "models.fitting.fit",
     "DATA...",
-    "pairscale fit run.db",
-    "pairscale fit results.csv --out ranking.xlsx",
-    "pairscale fit labels.jsonl --model bayes",
-    "pairscale fit votes.jsonl --a-col pair.0 --b-col pair.1 --winner-col vote",
-    "pairscale fit 'parts/*.parquet' --bootstrap 200 --n-jobs 2",
-    "pairscale fit run.db --model bayes --answer probability",
-    "pairscale fit shards/",
-    "pairscale fit gpt.db claude.db --model bayes --judges slopes",
-    "pairscale fit run.db --model elo --json",
-    "pairscale fit run.db --chart ranking.svg",
-    "pairscale fit people.jsonl --chart judges.pdf --chart-kind judges",
-    "pairscale fit results.csv --engine mle --reference S01",
     hidden="ids rank_intervals covariance variant prior_sd chosen cluster weights repeats runs position level seed",
 )
 def command(
@@ -57,11 +44,6 @@ def command(
     emit: Output,
     *,
     fit_statistics: bool = False,
-    chart: FilePath | None = None,
-    chart_kind: Literal["scores", "ranks", "wins", "judges"] = "scores",
-    width: int | None = None,
-    font_size: float | None = None,
-    no_title: bool = False,
     columns: Literal["short", "all"] | None = None,
 ) -> None:
     """Turn comparisons into scores, ranks, intervals and a reliability.
@@ -79,48 +61,52 @@ def command(
         data: A run file, several or their folder, people's labels, a table of results of any known form, or
             'parts/*.parquet'.
         fit_statistics: For bt: also show how well each text and each judge fits the scores (infit, outfit).
-        chart: Draw the result: svg, png, pdf, html or json, by the ending.
-        chart_kind: What to draw: scores; ranks (bt and bayes; adds rank intervals to the table of bt); wins: how likely
-            each text is to beat each other one; judges (bt): how well each judge fits the scale.
-        width: With --chart: its width in pixels.
-        font_size: With --chart: the size of names and numbers in pixels.
-        no_title: With --chart: neither title nor notes.
         columns: short: rank, ID, score and interval; all. By default the screen shows short, and --out writes all.
+
+    Examples:
+        pairscale fit run.db
+        pairscale fit results.csv --out ranking.xlsx
+        pairscale fit labels.jsonl --model bayes
+        pairscale fit votes.jsonl --a-col pair.0 --b-col pair.1 --winner-col vote
+        pairscale fit 'parts/*.parquet' --bootstrap 200 --n-jobs 2
+        pairscale fit run.db --model bayes --answer probability
+        pairscale fit shards/
+        pairscale fit gpt.db claude.db --model bayes --judges slopes
+        pairscale fit run.db --model elo --json
+        pairscale fit results.csv --engine mle --reference S01
     """
     from pairscale.core.samples import with_kept
+    from pairscale.core.tables import TIMES
     from pairscale.models.fitting import counted_by
-    from pairscale.reporting.charts import plot
+    from pairscale.models.model_checks import check_model
     from pairscale.store.reading import read_comparisons
 
     model = arguments["model"]
-    if chart is not None:
-        require_chart(chart)
     if fit_statistics and model != "bt":
         raise InputError("fit_statistics belongs to model='bt'; leave it out", "fit_statistics")
     source = arguments["data"]
     reading = popped(arguments, ("condition", "a_col", "b_col", "winner_col", "encoding", "key"))
     keep = None
-    if not fit_statistics and chart_kind != "judges":
+    if not fit_statistics:
         keep = counted_by(model, answer=arguments["answer"], judges=arguments["judges"])
     every_judge = arguments["judges"] == "slopes"
     results = read_comparisons(source, **reading, aloud=False, keep=keep, every_judge=every_judge)
     say(f"{source if isinstance(source, str) else ', '.join(source)}: {results.line}")
-    is_ranked = chart is not None and chart_kind == "ranks" and model == "bt"
-    fit: Any = ps.fit(**arguments | {"data": results}, rank_intervals=is_ranked, progress=True)
+    fit: Any = ps.fit(**arguments | {"data": results}, progress=True)
     if model == "elo":
         facts, items, names = _elo(fit)
     elif model == "bt":
         facts, items, names = _bradley_terry(fit, arguments["reference"])
     else:
         facts, items, names = _bayes(fit)
-    facts["checks"] = [] if model == "elo" else _checks(results.table)
+    facts["n_items"] = items.height
+    # Whether the model holds for these answers, where they are in their order and not counted.
+    checks = [] if model == "elo" or TIMES in results.table.columns else check_model(results.table)
+    facts["checks"] = [fields(check, "name meaning warning z p p_text passes") for check in checks]
     if results.samples is not None:
         items, kept = with_kept(items, results.samples)
         names += kept
     short = items.select(names)
-    if chart is not None:
-        plot(fit, chart_kind, chart, title="" if no_title else None, width=width, font_size=font_size)
-        say(f"wrote the chart to {chart}")
     more = [facts.get("judges")]
     if fit_statistics:
         facts["fit_statistics"] = fields(ps.fit_statistics(fit), "items judges")
@@ -138,26 +124,16 @@ def command(
     emit(document, short if columns == "short" else items, show)
 
 
-def _checks(table: pl.DataFrame) -> list[Facts]:
-    """Whether the model holds for these answers, where they are in their order and not counted."""
-    from pairscale.core.tables import TIMES
-    from pairscale.models.model_checks import check_model
-
-    checks = [] if TIMES in table.columns else check_model(table)
-    return [fields(check, "name meaning warning z p p_text passes") for check in checks]
-
-
 def _elo(fit: EloFit) -> tuple[Facts, pl.DataFrame, list[str]]:
     """The facts of the JSON, the table, and the columns that most people want."""
-    facts = fields(fit, "engine reliability reliability_weighted notices")
-    facts |= {"n_items": fit.elo.height, "runs": fit.fit.runs}
+    facts = fields(fit, "engine reliability reliability_weighted notices") | {"runs": fit.fit.runs}
     return facts, fit.elo, ["rank", "ID", "elo", "elo_sd"]
 
 
 def _bradley_terry(fit: BTFit, reference: str | None) -> tuple[Facts, pl.DataFrame, list[str]]:
     facts = fields(fit, "engine reliability unjudged notices prior_sd repeat_agreement")
-    facts |= {"n_items": fit.theta.height, "n_comparisons": round(fit.theta["comparisons"].sum() / 2)}
-    facts |= {"components": len(fit.components), "level": 0.95, "reference": reference or "the mean"}
+    facts |= {"n_comparisons": round(fit.theta["comparisons"].sum() / 2), "components": len(fit.components)}
+    facts |= {"level": 0.95, "reference": reference or "the mean"}
     first = "component" if "component" in fit.theta.columns else "rank"
     return facts, fit.theta, [first, "ID", "theta", "lower", "upper"]
 
@@ -165,37 +141,34 @@ def _bradley_terry(fit: BTFit, reference: str | None) -> tuple[Facts, pl.DataFra
 def _bayes(fit: BayesFit) -> tuple[Facts, pl.DataFrame, list[str]]:
     last = fit.fit
     log = fit.round_log.row(0, named=True)
-    items = ps.summarize_items(fit)
-    spread = last.provenance.settings["prior_sd"] if last.prior_sd is None else float(last.prior_sd.mean())
+    error = getattr(last, "error", None)
     facts: Facts = {
-        "engine": last.model_variant, **last.reliability().columns, "n_items": items.height,
-        "n_comparisons": last.n_comparisons, "diagnostics": last.diagnostics.log_columns(),
-        "failures": last.diagnostics.reasons, "epsilon": log["epsilon_mean"], "b": log["b_mean"],
-        "b_interval": (log["b_p2.5"], log["b_p97.5"]), "prior_sd": spread, "repeats": last.repeat_agreement,
-        "notices": fit.notices, "error": getattr(last, "error", None), "judges": fit.judges, "not_told": [],
+        "engine": last.model_variant, **last.reliability().columns, "n_comparisons": last.n_comparisons,
+        "diagnostics": last.diagnostics.log_columns(), "failures": last.diagnostics.reasons,
+        "epsilon": log["epsilon_mean"], "b": log["b_mean"], "b_interval": (log["b_p2.5"], log["b_p97.5"]),
+        "prior_sd": last.provenance.settings["prior_sd"], "repeats": last.repeat_agreement, "notices": fit.notices,
+        "error": None if error is None else float(error.mean()), "judges": fit.judges, "not_told": [],
     }  # fmt: skip
-    if facts["error"] is not None:
-        facts["error"] = float(facts["error"].mean())
     told = {name: is_told(log, name) for name in ("epsilon", "b")}
-    told["prior_sd"] = last.prior_sd is None or last.spread_told
+    if last.prior_sd is not None:
+        facts["prior_sd"] = float(last.prior_sd.mean())
+        told["prior_sd"] = last.spread_told
     for name, is_known in told.items():
         if facts[name] is not None and not is_known:
             facts[name] = None
             facts["not_told"].append(_FIGURES.get(name, _POSITION))
-    return facts, items, ["rank", "ID", "theta_mean", "theta_p2.5", "theta_p97.5"]
+    return facts, ps.summarize_items(fit), ["rank", "ID", "theta_mean", "theta_p2.5", "theta_p97.5"]
 
 
 def _lines(facts: Facts) -> list[str]:
     """What stands under the table."""
     counted = f", {facts['n_comparisons']:,} comparisons" if "n_comparisons" in facts else ""
     lines = [f"{facts['n_items']:,} items{counted}, engine {facts['engine']}"]
-    for name, words in _FIGURES.items():
-        if facts.get(name) is not None:
-            lines.append(f"{words} {facts[name]:.3f}")
+    lines += [f"{words} {facts[name]:.3f}" for name, words in _FIGURES.items() if facts.get(name) is not None]
     if facts.get("reliability_lower") is not None:
         interval = "({reliability_lower:.3f} to {reliability_upper:.3f})".format_map(facts)
         lines[1] += f" {interval}: the expected squared correlation with the true scores"
-    elif facts["reliability"] is not None and facts["reliability"] < 0:
+    elif (facts["reliability"] or 0) < 0:
         lines[1] += ": the errors of the scores are larger than their spread, so that the order says little"
     if facts.get("b") is not None:
         lines.append("{} {:.3f} ({:.3f} to {:.3f})".format(_POSITION, facts["b"], *facts["b_interval"]))
@@ -206,5 +179,5 @@ def _lines(facts: Facts) -> list[str]:
         lines.append(f"elo: mean over {facts['runs']:,} random orders of the comparisons; elo_sd: spread between them")
     for check in facts["checks"]:
         if not check["passes"]:
-            lines.append(f"the model does not hold everywhere: {check['warning']} (p {check['p_text']})")
+            lines.append("the model does not hold everywhere: {warning} (p {p_text})".format_map(check))
     return lines + [f"diagnostics FAIL, figures are provisional: {reason}" for reason in facts.get("failures", ())]

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 _SOURCE = Path(__file__).parents[1]
 _METAVARS = {"int": "N", "float": "X", "path": "FILE", "text": "TEXT", "mapping": "NAME=VALUE"}
 _FLAGS = {"judge_args": "--judge-arg", "as_json": "--json"}
-NOT_IN_SHELL = (
-    "arguments", "emit", "retries", "owner_token", "on_look", "on_again", "tell", "save", "n_boot",
-)  # fmt: skip
+NOT_IN_SHELL = "arguments emit retries owner_token on_look on_again tell save n_boot".split()
 """Parameters that no command has: what a command hands on itself, and what is for programs."""
 _ENTRY = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
@@ -78,14 +76,12 @@ class Command:
             a verb, ``emit`` where there is a result to write, and the options of the shell alone.
         verb: The public function, as ``module.function`` within the package; several of them, or none.
         usage: The arguments that are given without a flag, as the help shows them: ``A [B]`` or ``RUN...``.
-        examples: Lines of the help.
         hidden: Parameters of the verb that the shell does not have.
     """
 
     function: Callable[..., int | None]
     verb: str
     usage: str
-    examples: tuple[str, ...]
     hidden: str
 
     @cached_property
@@ -124,11 +120,9 @@ class Command:
             yield Option(name, flags[name], text, value, default is None, **kind)
 
 
-def from_verb(
-    verb: str, usage: str, *examples: str, hidden: str = ""
-) -> Callable[[Callable[..., int | None]], Command]:
+def from_verb(verb: str, usage: str, *, hidden: str = "") -> Callable[[Callable[..., int | None]], Command]:
     """Make a command of the function that shows its result; see :class:`Command`."""
-    return lambda function: Command(function, verb, usage, examples, hidden)
+    return lambda function: Command(function, verb, usage, hidden)
 
 
 def output_options(*, as_json: bool = False, out: FilePath | None = None) -> None:
@@ -185,6 +179,7 @@ class _Function:
 
     Attributes:
         help: The docstring before its arguments.
+        examples: Of a command, the lines of its help.
         helps: Its arguments, explained.
         parameters: Annotation and default of each; no default where it is required.
     """
@@ -192,7 +187,9 @@ class _Function:
     def __init__(self, module: str, name: str) -> None:
         node = next(node for node in _parsed(module).body if isinstance(node, ast.FunctionDef) and node.name == name)
         self.module = module
-        self.help, _, rest = (ast.get_docstring(node) or "").partition("\nArgs:\n")
+        text, _, examples = (ast.get_docstring(node) or "").partition("\nExamples:\n")
+        self.examples = [line.strip() for line in examples.splitlines()]
+        self.help, _, rest = text.partition("\nArgs:\n")
         arguments = re.split(r"^\w+:$", rest, flags=re.MULTILINE)[0]
         self.helps = {name: " ".join(text.split()) for name, text in _ENTRY.findall(arguments)}
         required = [None] * (len(node.args.args) - len(node.args.defaults))

@@ -17,17 +17,7 @@ _STATES = {
 }
 
 
-@from_verb(
-    "evaluate.gate.gate",
-    "A [B]",
-    "pairscale gate a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1",
-    "pairscale gate a.jsonl b.jsonl --criterion helpful --margin 0.1",
-    "pairscale gate a.jsonl b.jsonl --criterion c --fail-if worse,inconclusive",
-    "pairscale gate b.jsonl --baseline a.jsonl --criterion helpful --run gate.db",
-    "pairscale gate tasks.csv --variant-b app:f --baseline a.jsonl --criterion c",
-    "pairscale gate a.jsonl b.jsonl --criterion c --summary g.md",
-    hidden="timeout repeats seed suite encoding",
-)
+@from_verb("evaluate.gate.gate", "A [B]", hidden="timeout repeats seed suite encoding")
 def command(arguments: Arguments, emit: Output) -> int:
     """May B take the place of A?
 
@@ -51,6 +41,14 @@ def command(arguments: Arguments, emit: Output) -> int:
         b: The recorded answers of B.
         judge: provider:model, module:function or lexical (embedded, a baseline, the default); several of them are a
             panel that decides by majority.
+
+    Examples:
+        pairscale gate a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1
+        pairscale gate a.jsonl b.jsonl --criterion helpful --margin 0.1
+        pairscale gate a.jsonl b.jsonl --criterion c --fail-if worse,inconclusive
+        pairscale gate b.jsonl --baseline a.jsonl --criterion helpful --run gate.db
+        pairscale gate tasks.csv --variant-b app:f --baseline a.jsonl --criterion c
+        pairscale gate a.jsonl b.jsonl --criterion c --summary g.md
     """
     judges = arguments["judge"] or ["lexical"]
     opening(*judges, run=arguments["run"])

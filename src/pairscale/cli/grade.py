@@ -18,15 +18,7 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 5
 
 
-@from_verb(
-    "grading.verb.grade",
-    "RUN",
-    "pairscale grade essays.db --known marks.csv --levels levels.csv",
-    "pairscale grade essays.db --known marks.csv --out grades.xlsx",
-    "pairscale grade essays.db --quota A=15%,B=35%,C=50%",
-    "pairscale grade essays.db --boundary A=S017,B=S033",
-    "pairscale grade essays.db --known last-year.db --levels levels.csv",
-)
+@from_verb("grading.verb.grade", "RUN")
 def command(
     arguments: Arguments,
     emit: Output,
@@ -53,6 +45,13 @@ def command(
         slips: With --out PAGE.html: a slip for each text, with its level and how sure that is.
         private: With --slips: nothing of other texts is on a slip.
         short: With --out PAGE.html: the class on one printed sheet.
+
+    Examples:
+        pairscale grade essays.db --known marks.csv --levels levels.csv
+        pairscale grade essays.db --known marks.csv --out grades.xlsx
+        pairscale grade essays.db --quota A=15%,B=35%,C=50%
+        pairscale grade essays.db --boundary A=S017,B=S033
+        pairscale grade essays.db --known last-year.db --levels levels.csv
     """
     arguments["quota"] = None if quota is None else {name: _share(name, text) for name, text in _pairs(quota, "quota")}
     arguments["boundary"] = None if boundary is None else dict(_pairs(boundary, "boundary"))

@@ -8,13 +8,7 @@ from pairscale.cli.from_verb import from_verb
 from pairscale.core.notices import plural
 
 
-@from_verb(
-    "store.transfer.import_run",
-    "PATH RUN",
-    "pairscale import comparisons.csv run.db --samples essays.csv",
-    "pairscale import votes.csv run.db --a-col x --b-col y --winner-col won",
-    hidden="encoding",
-)
+@from_verb("store.transfer.import_run", "PATH RUN", hidden="encoding")
 def command(arguments: Arguments) -> None:
     """Enter the comparisons of a table into a run file: all of it, or nothing.
 
@@ -24,6 +18,10 @@ def command(arguments: Arguments) -> None:
     Args:
         path: A table of results of any form that `pairscale fit` takes.
         samples: The texts, unless the run file has them: a table or a folder.
+
+    Examples:
+        pairscale import comparisons.csv run.db --samples essays.csv
+        pairscale import votes.csv run.db --a-col x --b-col y --winner-col won
     """
     new = ps.import_run(**arguments)
     say(f"{plural(new, 'new comparison')} in {arguments['run']}")

@@ -9,13 +9,7 @@ from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
 
 
-@from_verb(
-    "",
-    "[FILE]",
-    "pairscale init",
-    "pairscale init may.toml --data essays.csv",
-    "pairscale init --essays 12",
-)
+@from_verb("", "[FILE]")
 def command(file: str = "study.toml", *, data: str = "essays", essays: int | None = None) -> None:
     """Write a study file: texts, judge, trait, limits, each with a comment.
 
@@ -29,6 +23,11 @@ def command(file: str = "study.toml", *, data: str = "essays", essays: int | Non
         file: The study file to write.
         data: The texts: a folder, or a table.
         essays: Write N made-up essays into DATA, to try it with.
+
+    Examples:
+        pairscale init
+        pairscale init may.toml --data essays.csv
+        pairscale init --essays 12
     """
     from pairscale.cli._study import TEMPLATE
     from pairscale.core.options import require_int, require_suffix

@@ -17,16 +17,7 @@ if TYPE_CHECKING:
     from pairscale.judges.base import Judge
 
 
-@from_verb(
-    "collect.verbs.judge",
-    "PAIRS",
-    "pairscale judge pairs.csv --judge openai:gpt-5.1 --run run.db",
-    "pairscale judge pairs.csv --judge mine:better --run run.db --concurrency 8",
-    "pairscale judge pairs.csv --judge simulated:truth --judge-arg bias=0.3",
-    "pairscale judge pairs.csv --judge replay:answers.csv --out results.csv",
-    "pairscale judge pairs.csv --judge mine:better --shard 3/16 --run s/03.db",
-    hidden="shards n_jobs save_path encoding timeout",
-)
+@from_verb("collect.verbs.judge", "PAIRS", hidden="shards n_jobs save_path encoding timeout")
 def command(arguments: Arguments, emit: Output, *, dry_run: bool = False) -> None:
     """Have pairs judged, and keep every answer.
 
@@ -44,8 +35,14 @@ def command(arguments: Arguments, emit: Output, *, dry_run: bool = False) -> Non
         pairs: A table with ID1 text1 ID2 text2; `pairscale pairs` makes it.
         run: The run file: every answer is kept there, and the same command resumes it.
         dry_run: Show the first request and the number of calls; ask nothing.
+
+    Examples:
+        pairscale judge pairs.csv --judge openai:gpt-5.1 --run run.db
+        pairscale judge pairs.csv --judge mine:better --run run.db --concurrency 8
+        pairscale judge pairs.csv --judge simulated:truth --judge-arg bias=0.3
+        pairscale judge pairs.csv --judge replay:answers.csv --out results.csv
+        pairscale judge pairs.csv --judge mine:better --shard 3/16 --run s/03.db
     """
-    from pairscale.core.counting import is_many
     from pairscale.judges.base import judge_member
     from pairscale.providers.catalog import price_date
 
@@ -62,9 +59,7 @@ def command(arguments: Arguments, emit: Output, *, dry_run: bool = False) -> Non
     document["prices_as_of"] = price_date(judge_member(judge, "price"))
     document["failed_pairs"] = answers.failed_pairs.drop("text1", "text2")
     document["failed_attempts"] = answers.failed_attempts.drop("text1", "text2")
-    total = pairs.height
-    if arguments["shard"] is not None:
-        total = answers.n_answered + answers.n_failed
+    total = pairs.height if arguments["shard"] is None else answers.n_answered + answers.n_failed
     if answers.n_answered == 0:
         if emit.as_json:
             emit(document, None, lambda: None)
@@ -77,10 +72,7 @@ def command(arguments: Arguments, emit: Output, *, dry_run: bool = False) -> Non
         say(f"{answers.n_failed:,} without an answer; the same command asks them again:")
         for row in answers.failed_pairs.head(3).iter_rows(named=True):
             say("  {ID1} / {ID2}: {error_code}: {error_message}".format_map(row))
-    if is_many(pairs.height) and run is not None and emit.is_screen:
-        say(f"too many results to show: pairscale export {as_argument(run)} --out results.parquet")
-    else:
-        emit(document, answers.results, lambda: _show(answers.results, document["prices_as_of"]))
+    emit(document, answers.results, lambda: _show(answers.results, document["prices_as_of"]))
     if run is not None and not emit.as_json:
         say(f"next: pairscale fit {as_argument(run)}")
     say_judged(judge.condition.judge_id, judge=judge)

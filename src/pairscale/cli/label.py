@@ -12,16 +12,7 @@ if TYPE_CHECKING:
     from pairscale.people.overview import Overview
 
 
-@from_verb(
-    "people.verbs.label",
-    "SOURCE",
-    "pairscale label cases.jsonl --run run.db --labellers ann,bob",
-    "pairscale label cases.jsonl --labellers 5 --instructions how.md --port 8484",
-    "pairscale label run.db --criterion clarity --no-ties",
-    "pairscale label cases.jsonl --run run.db --terminal",
-    "pairscale label run.db --status --out labels.jsonl",
-    hidden="seed encoding",
-)
+@from_verb("people.verbs.label", "SOURCE", hidden="seed encoding")
 def command(arguments: Arguments, emit: Output) -> int:
     """Have people label pairs: which of the two is better?
 
@@ -37,6 +28,13 @@ def command(arguments: Arguments, emit: Output) -> int:
     Args:
         labellers: Names of the labellers, such as ann,bob, or their number; each gets a link.
         ties: Allow ties, or force a choice; allowed by default.
+
+    Examples:
+        pairscale label cases.jsonl --run run.db --labellers ann,bob
+        pairscale label cases.jsonl --labellers 5 --instructions how.md --port 8484
+        pairscale label run.db --criterion clarity --no-ties
+        pairscale label cases.jsonl --run run.db --terminal
+        pairscale label run.db --status --out labels.jsonl
     """
     result = ps.label(**arguments)
     view = result.overview
@@ -52,17 +50,13 @@ def _show(view: Overview) -> None:
     import polars as pl
 
     rows = [
-        {
-            "labeller": person.labeller.name,
-            **fields(person, "labels ties skipped seconds"),
-            "left side": person.left / max(person.sided, 1),
-            "too fast": person.is_fast,
-            "leans to a side": person.leans,
-        }
+        {"labeller": person.labeller.name, **fields(person, "labels ties skipped seconds is_fast leans")}
+        | {"left side": person.left / max(person.sided, 1)}
         for person in view.labellers
     ]
     if rows:
-        show_table(pl.DataFrame(rows, infer_schema_length=None), digits=2)
+        table = pl.DataFrame(rows, infer_schema_length=None)
+        show_table(table.rename({"is_fast": "too fast", "leans": "leans to a side"}), digits=2)
     for criterion in view.criteria:
         alpha = "" if criterion.alpha is None else f"; alpha {criterion.alpha:.2f} on {criterion.n_units:,} cases"
         echo(f"{criterion.criterion}: {criterion.complete:,} of {criterion.cases:,} cases complete{alpha}")

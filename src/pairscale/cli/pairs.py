@@ -11,14 +11,7 @@ from pairscale.cli.from_verb import from_verb
 from pairscale.core.options import optional, require_int
 
 
-@from_verb(
-    "pairing.reading.read_pairs",
-    "DATA",
-    "pairscale pairs essays/ --out pairs.csv",
-    "pairscale pairs essays.xlsx --text-col essay --n-pairs 400 --out pairs.csv",
-    "pairscale pairs pairs.csv --reverse --out reversed.csv",
-    hidden="encoding a_col b_col strict",
-)
+@from_verb("pairing.reading.read_pairs", "DATA", hidden="encoding a_col b_col strict")
 def command(
     arguments: Arguments,
     emit: Output,
@@ -41,6 +34,11 @@ def command(
         order: Which of the two stands first: random, alternate (in turn), or keep (as they are).
         reverse: Swap the two of every pair, to see whether a judge favours a position.
         seed: The same seed gives the same pairs.
+
+    Examples:
+        pairscale pairs essays/ --out pairs.csv
+        pairscale pairs essays.xlsx --text-col essay --n-pairs 400 --out pairs.csv
+        pairscale pairs pairs.csv --reverse --out reversed.csv
     """
     optional(require_int, n_pairs, "n_pairs", least=1)
     ids = read_pairs(arguments, "data")

@@ -9,16 +9,7 @@ from pairscale.cli._common import Arguments, Output, complain, echo, show_table
 from pairscale.cli.from_verb import from_verb
 
 
-@from_verb(
-    "simulation.planning.plan",
-    "",
-    "pairscale plan --items 200 --reliability 0.9",
-    "pairscale plan --items 200 --price 0.002 --seconds 2 --concurrency 8",
-    "pairscale plan --items 200 --goal top:10 --sd 2",
-    "pairscale plan --items 100 --answer probability --error 1.5 --sd 2",
-    "pairscale plan --items 60 --reliability 0.8 --sd 2 --bias 0.3 --lapse 0.05",
-    hidden="invalid_rate selector preset seed n_jobs",
-)
+@from_verb("simulation.planning.plan", "", hidden="invalid_rate selector preset seed n_jobs")
 def command(arguments: Arguments, emit: Output) -> None:
     """How many comparisons will I need, what will they cost, how long will they take?
 
@@ -32,6 +23,13 @@ def command(arguments: Arguments, emit: Output) -> None:
 
     Args:
         price: Price per question, in any currency.
+
+    Examples:
+        pairscale plan --items 200 --reliability 0.9
+        pairscale plan --items 200 --price 0.002 --seconds 2 --concurrency 8
+        pairscale plan --items 200 --goal top:10 --sd 2
+        pairscale plan --items 100 --answer probability --error 1.5 --sd 2
+        pairscale plan --items 60 --reliability 0.8 --sd 2 --bias 0.3 --lapse 0.05
     """
     plan = ps.plan(**arguments)
     for line in plan.notices:

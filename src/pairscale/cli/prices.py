@@ -14,14 +14,7 @@ if TYPE_CHECKING:
     from pairscale.providers.catalog import PriceRow
 
 
-@from_verb(
-    "",
-    "[NAME] [FILE]",
-    "pairscale prices",
-    "pairscale prices anthropic",
-    "pairscale prices openai:gpt-6-sol",
-    "pairscale prices add mine.json",
-)
+@from_verb("", "[NAME] [FILE]")
 def command(emit: Output, name: str | None = None, file: str | None = None) -> None:
     """List the prices of models, show one with its source and date, or add prices from a file.
 
@@ -32,6 +25,12 @@ def command(emit: Output, name: str | None = None, file: str | None = None) -> N
     Args:
         name: A provider, a model as provider:model, or `add`.
         file: With `add`: the JSON file to add.
+
+    Examples:
+        pairscale prices
+        pairscale prices anthropic
+        pairscale prices openai:gpt-6-sol
+        pairscale prices add mine.json
     """
     import polars as pl
 

@@ -12,14 +12,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.notices import plural
 
 
-@from_verb(
-    "",
-    "[NAME] [FILE]",
-    "pairscale providers",
-    "pairscale providers deepseek",
-    "pairscale providers anthropic:claude-opus-5-5",
-    "pairscale providers add mine.json",
-)
+@from_verb("", "[NAME] [FILE]")
 def command(emit: Output, name: str | None = None, file: str | None = None) -> None:
     """List the providers, show one, show what a model takes, or add providers and models from a file.
 
@@ -29,6 +22,12 @@ def command(emit: Output, name: str | None = None, file: str | None = None) -> N
     Args:
         name: A provider, a model as provider:model, or `add`.
         file: With `add`: the JSON file to add.
+
+    Examples:
+        pairscale providers
+        pairscale providers deepseek
+        pairscale providers anthropic:claude-opus-5-5
+        pairscale providers add mine.json
     """
     import polars as pl
 

@@ -36,17 +36,7 @@ TOP_KNOWN = "a lower --set top_wrong_max or a higher --set eap_reliability_min c
 """How to continue a run for the top K that has stopped."""
 
 
-@from_verb(
-    "adaptive.rank.rank",
-    "DATA",
-    "pairscale rank essays/ --run run.db",
-    "pairscale rank essays.csv --judge mine:better --run run.db --concurrency 8",
-    "pairscale rank essays.csv --judge openai:gpt-5.1 --run run.db --max-cost 2",
-    "pairscale rank texts.jsonl --selector information --reliability 0.8",
-    "pairscale rank essays.csv --goal top:10 --run run.db",
-    "pairscale rank essays/ --judge human --labellers ann,bob --run run.db",
-    hidden="adaptive_config btl_config timeout",
-)
+@from_verb("adaptive.rank.rank", "DATA", hidden="adaptive_config btl_config timeout")
 def command(
     arguments: Arguments,
     emit: Output,
@@ -87,6 +77,14 @@ def command(
         port: Port of the page; 0 takes a free one.
         url: How people reach the page, such as https://labels.example.org.
         columns: short: rank, ID, name, score with its interval, and your own columns; all: the whole log as well.
+
+    Examples:
+        pairscale rank essays/ --run run.db
+        pairscale rank essays.csv --judge mine:better --run run.db --concurrency 8
+        pairscale rank essays.csv --judge openai:gpt-5.1 --run run.db --max-cost 2
+        pairscale rank texts.jsonl --selector information --reliability 0.8
+        pairscale rank essays.csv --goal top:10 --run run.db
+        pairscale rank essays/ --judge human --labellers ann,bob --run run.db
     """
     run = arguments["run"]
     read_texts(arguments)
@@ -97,11 +95,11 @@ def command(
     with _page_of_people(arguments, labellers, instructions, host, port, url):
         result = ps.rank(**arguments)
     items = result.items
-    table = items if columns == "all" else _short(items)
+    table = items if columns == "all" else short(items)
 
     def show() -> None:
         if items.height:
-            show_table(items if columns == "all" else _on_screen(table), digits=2)
+            show_table(items if columns == "all" else on_screen(table), digits=2)
         _show(result.state, run)
 
     document = {"summary": result.summary, "run": run, "items": items, "refits": result.refits}
@@ -167,7 +165,7 @@ def _configured(settings: list[str] | None) -> dict[str, dict[str, Any]]:
     return {"adaptive_config": values, "btl_config": of_model}
 
 
-def _short(items: pl.DataFrame) -> pl.DataFrame:
+def short(items: pl.DataFrame) -> pl.DataFrame:
     """The columns that most people want: rank, ID, name, score with its interval, and those of their own table."""
     import polars as pl
 
@@ -182,7 +180,7 @@ def _short(items: pl.DataFrame) -> pl.DataFrame:
     return items.select("rank", "ID", *names, *SCORES, *top, *(name for name in own if name not in names))
 
 
-def _on_screen(table: pl.DataFrame) -> pl.DataFrame:
+def on_screen(table: pl.DataFrame) -> pl.DataFrame:
     """The same with whole scores and the interval in one column."""
     import polars as pl
 

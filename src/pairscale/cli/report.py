@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from pairscale.cli._common import Arguments, Output, popped, say
+from pairscale.cli._common import Arguments, Output, say
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.notices import plural
 from pairscale.core.options import FilePath
 
 
-@from_verb(
-    "reporting.verbs.report",
-    "RUN...",
-    "pairscale report run.db",
-    "pairscale report run.db --out ranking.html --title 'Essays of May'",
-    "pairscale report run.db --without-texts --pseudonyms --out to-share.html",
-    "pairscale report run.db --out ranking.xlsx",
-    "pairscale report run.db --slips --out slips.html",
-    "pairscale report run.db --short --out short.html",
-    "pairscale report run.db --again again.jsonl",
-    "pairscale report run.db --kind bias",
-    "pairscale report session.csv --samples essays",
-    "pairscale report labels.jsonl --condition openai:gpt-5.1",
-    "pairscale report run.db --interactive",
-    "pairscale report judge-card.json",
-    hidden="encoding",
-)
+@from_verb("reporting.verbs.report", "RUN...", hidden="encoding")
 def command(arguments: Arguments, emit: Output, *, out: FilePath | None = None) -> None:
     """Write a run as one HTML page that opens from the disk and loads nothing.
 
@@ -46,11 +30,24 @@ def command(arguments: Arguments, emit: Output, *, out: FilePath | None = None) 
             any form that `pairscale fit` takes; labels of two variants with their key; or a judge card.
         out: The page (RUN.html when it is left out), or by its ending a table: csv and so on; xlsx has a sheet each for
             ranking, comparisons and method.
-    """
-    from pairscale.reporting.verbs import named, written_report
 
-    reading = named(**popped(arguments, ("samples", "a_col", "b_col", "winner_col", "key")))
-    path, made, n_again = written_report(arguments.pop("run"), reading, out=out, **arguments)
+    Examples:
+        pairscale report run.db
+        pairscale report run.db --out ranking.html --title 'Essays of May'
+        pairscale report run.db --without-texts --pseudonyms --out to-share.html
+        pairscale report run.db --out ranking.xlsx
+        pairscale report run.db --slips --out slips.html
+        pairscale report run.db --short --out short.html
+        pairscale report run.db --again again.jsonl
+        pairscale report run.db --kind bias
+        pairscale report session.csv --samples essays
+        pairscale report labels.jsonl --condition openai:gpt-5.1
+        pairscale report run.db --interactive
+        pairscale report judge-card.json
+    """
+    from pairscale.reporting.verbs import written_report
+
+    path, made, n_again = written_report(**arguments, out=out)
     say(f"written: {path}")
     again = arguments["again"]
     if again is not None:

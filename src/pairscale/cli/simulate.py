@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 @from_verb(
     "simulation.study.simulate",
     "",
-    "pairscale simulate --items 100 --selector pollitt --selector random",
-    "pairscale simulate --items 50 --seeds 10 --bias 0.3 --lapse 0.05",
-    "pairscale simulate --items 60 --per-item 8 --sd 1,2.5",
-    "pairscale simulate --items 60 --concurrency 1,32 --out c.csv",
     hidden="stop_early baseline adaptive_config btl_config preset invalid_rate seed fit reliability",
 )
 def command(arguments: Arguments, emit: Output) -> None:
@@ -38,6 +34,12 @@ def command(arguments: Arguments, emit: Output) -> None:
         sd: Standard deviation of the abilities, in logits; several with commas, or repeated.
         concurrency: Questions open at once; several with commas, or repeated.
         fit: laplace (fast, approximate), or exact (the sampler of real runs).
+
+    Examples:
+        pairscale simulate --items 100 --selector pollitt --selector random
+        pairscale simulate --items 50 --seeds 10 --bias 0.3 --lapse 0.05
+        pairscale simulate --items 60 --per-item 8 --sd 1,2.5
+        pairscale simulate --items 60 --concurrency 1,32 --out c.csv
     """
     study = ps.simulate(**arguments)
 

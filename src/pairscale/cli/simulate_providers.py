@@ -11,14 +11,7 @@ if TYPE_CHECKING:
     from pairscale.testing import ProviderSimulator
 
 
-@from_verb(
-    "",
-    "",
-    "pairscale simulate-providers --port 8765",
-    "pairscale simulate-providers --bias 0.5 --lapse 0.1 --refusals 0.02",
-    "pairscale simulate-providers --rate-limits 0.1 --errors 0.05 --latency 0.5",
-    "pairscale simulate-providers --batch-seconds 600",
-)
+@from_verb("", "")
 def command(
     *,
     port: int = 0,
@@ -45,6 +38,12 @@ def command(
         errors: Share of requests answered by 500.
         latency: Seconds before each answer.
         batch_seconds: How long a batch takes; by default until the second check.
+
+    Examples:
+        pairscale simulate-providers --port 8765
+        pairscale simulate-providers --bias 0.5 --lapse 0.1 --refusals 0.02
+        pairscale simulate-providers --rate-limits 0.1 --errors 0.05 --latency 0.5
+        pairscale simulate-providers --batch-seconds 600
     """
     import asyncio
 

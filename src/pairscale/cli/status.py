@@ -10,6 +10,7 @@ import pairscale as ps
 from pairscale.cli._common import Arguments, Output, echo, fields, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
+from pairscale.store.marks import COMMANDS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,14 +18,7 @@ if TYPE_CHECKING:
 _PAUSE_S = 2.0
 
 
-@from_verb(
-    "reporting.verbs.status",
-    "RUN...",
-    "pairscale status run.db",
-    "pairscale status run.db --follow",
-    "pairscale status shards/",
-    "pairscale status run.db --json",
-)
+@from_verb("reporting.verbs.status", "RUN...")
 def command(arguments: Arguments, emit: Output, *, follow: bool = False) -> None:
     """Show where a run stands: answers, failures, attempts, tokens and cost of every judge.
 
@@ -41,6 +35,12 @@ def command(arguments: Arguments, emit: Output, *, follow: bool = False) -> None
     Args:
         run: A run file; several, a folder of them, or a pattern such as 'shards/*.db'.
         follow: Keep watching: a line whenever something has changed, to the end of the run.
+
+    Examples:
+        pairscale status run.db
+        pairscale status run.db --follow
+        pairscale status shards/
+        pairscale status run.db --json
     """
     run = arguments["run"]
     if follow:
@@ -51,8 +51,6 @@ def command(arguments: Arguments, emit: Output, *, follow: bool = False) -> None
     found = ps.status(run)
     commands = []
     if not found.files:
-        from pairscale.store.marks import COMMANDS
-
         with ps.open_run(found.run) as store:
             commands = store.read_log(COMMANDS)
     document = {**found.counts, **found.made, "labels": found.labelled, "commands": commands}

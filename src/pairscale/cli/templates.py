@@ -8,13 +8,7 @@ from pairscale.cli.from_verb import from_verb
 from pairscale.core.display import printable
 
 
-@from_verb(
-    "",
-    "[NAME]",
-    "pairscale templates",
-    "pairscale templates default > mine.txt",
-    "pairscale templates mine.txt",
-)
+@from_verb("", "[NAME]")
 def command(emit: Output, name: str | None = None) -> None:
     """List the prompt templates, or show and check one.
 
@@ -23,6 +17,11 @@ def command(emit: Output, name: str | None = None) -> None:
 
     Args:
         name: Show and check this one: a name, or a .txt file.
+
+    Examples:
+        pairscale templates
+        pairscale templates default > mine.txt
+        pairscale templates mine.txt
     """
     import polars as pl
 

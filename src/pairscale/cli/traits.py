@@ -9,7 +9,7 @@ from pairscale.cli._common import Output, echo, terminal_width
 from pairscale.cli.from_verb import from_verb
 
 
-@from_verb("", "[NAME]", "pairscale traits", "pairscale traits clarity")
+@from_verb("", "[NAME]")
 def command(emit: Output, name: str | None = None) -> None:
     """List what texts can be judged on, with the definitions that judges are given.
 
@@ -17,6 +17,10 @@ def command(emit: Output, name: str | None = None) -> None:
 
     Args:
         name: Show this one only.
+
+    Examples:
+        pairscale traits
+        pairscale traits clarity
     """
     import polars as pl
 

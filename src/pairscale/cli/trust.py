@@ -26,14 +26,7 @@ _LOOK_INTERVAL_S = 5.0
 _MOST_SHOWN = 10
 
 
-@from_verb(
-    "validity.verb.trust",
-    "RUN",
-    "pairscale trust essays.db --next 40 --out pairs.csv",
-    "pairscale trust essays.db --labels people.csv",
-    "pairscale trust essays.db --labels people.csv --out trust.html",
-    "pairscale trust essays.db --label --labellers ann,bob",
-)
+@from_verb("validity.verb.trust", "RUN")
 def command(
     arguments: Arguments,
     emit: Output,
@@ -56,6 +49,12 @@ def command(
         labellers: With --label: names of the labellers, such as ann,bob, or their number; each gets a link.
         url: With --label: how people reach the page, such as https://labels.example.org.
         out: Write the next pairs as a table (csv and so on), or everything as a page (.html).
+
+    Examples:
+        pairscale trust essays.db --next 40 --out pairs.csv
+        pairscale trust essays.db --labels people.csv
+        pairscale trust essays.db --labels people.csv --out trust.html
+        pairscale trust essays.db --label --labellers ann,bob
     """
     page = other_file(emit, out, ".html")
     if label:
@@ -92,11 +91,11 @@ def _labelled(arguments: Arguments, labellers: str | None, url: str | None) -> A
         raise InputError(f"--label needs a run file, which has the texts, and {run} is none", argument="label")
     pairs = run.with_name(f"{run.stem}-trust.csv")
     kept = run.with_name(f"{run.stem}-trust.db")
-    if not pairs.exists():
+    if pairs.exists():
+        say(f"the pairs are those of {pairs}, from an earlier call; delete it and {kept} to begin with others")
+    else:
         ps.trust(**arguments).next.write_csv(pairs)
         say(f"wrote the pairs to {pairs}; the labels go to {kept}")
-    else:
-        say(f"the pairs are those of {pairs}, from an earlier call; delete it and {kept} to begin with others")
     with _updates(arguments, kept):
         ps.label(pairs, run=kept, labellers=labellers, url=url, criterion="better")
     return _labels_in(kept)

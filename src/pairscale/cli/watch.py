@@ -8,7 +8,7 @@ from pairscale.cli._common import say
 from pairscale.cli.from_verb import from_verb
 
 
-@from_verb("", "RUN", "pairscale watch run.db", "pairscale watch run.db --port 0")
+@from_verb("", "RUN")
 def command(run: str, *, host: str = "127.0.0.1", port: int = 8585, url: str | None = None) -> None:
     """Show a run live in the browser: ranking, reliability against its target, rate, cost, errors.
 
@@ -20,6 +20,10 @@ def command(run: str, *, host: str = "127.0.0.1", port: int = 8585, url: str | N
         host: Where to listen; 127.0.0.1 is reached from this machine alone.
         port: Port of the page; 0 takes a free one.
         url: How people reach the page, such as https://labels.example.org.
+
+    Examples:
+        pairscale watch run.db
+        pairscale watch run.db --port 0
     """
     from pairscale.people import Address, serve_run
 

@@ -3,7 +3,7 @@
 A result says in its class line which of its tables is the main one, and which charts there are of it::
 
     @dataclass(frozen=True, slots=True, repr=False)
-    class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks", "wins")): ...
+    class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks")): ...
 
 and in ``__str__`` (or ``__repr__``) what it is in a line; the rest is here. Ids and texts come from anybody: whatever
 is shown of them is printable, short, and text.
@@ -112,7 +112,7 @@ class PlotMixin(ReprMixin):
 
         Args:
             path: also write it to this file: svg, png, pdf, html or json, by its ending.
-            kind: which chart, where there are several, such as ``scores``, ``ranks`` or ``wins``.
+            kind: which chart, where there are several, such as ``scores`` or ``ranks``.
             options: ``title`` (none when empty), ``width`` and ``font_size`` in pixels.
 
         Raises:

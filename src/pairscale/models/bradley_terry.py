@@ -110,7 +110,7 @@ class BTSolution:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks", "wins", "judges")):
+class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks", "judges")):
     """Bradley–Terry scores of items, and what is known about them.
 
     Attributes:

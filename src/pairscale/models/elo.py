@@ -60,7 +60,7 @@ class EloRuns:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class EloFit(PlotMixin, table="elo", charts=("scores", "wins")):
+class EloFit(PlotMixin, table="elo", charts=("scores",)):
     """Elo ratings of items, and how consistent the decisions are with them.
 
     Attributes:

@@ -61,17 +61,16 @@ def build_requests(backend: str, pairs: Table, model: str, prefix: str, **settin
     if "pair_uid" in frame.columns:
         names = pl.col("pair_uid").cast(pl.String)
     frame = frame.with_columns(custom_id=names)
-    twice = frame.filter(pl.col("custom_id").is_duplicated())
-    if twice.height:
-        raise InputError(f"pairs: {listed(sorted({*twice['custom_id']}))} names two requests; give a column pair_uid")
+    twice = frame.filter(pl.col("custom_id").is_duplicated())["custom_id"]
+    if len(twice):
+        raise InputError(f"pairs: {listed(sorted({*twice}))} names two requests; give a column pair_uid")
     form = batch_format(backend)
     rows = []
     for row in frame.iter_rows(named=True):
         pair = JudgePair({"ID": row["ID1"], "text": row["text1"]}, {"ID": row["ID2"], "text": row["text2"]}, "")
         rows.append(row | form.line(row["custom_id"], calls_of(judge, pair)[0]))
     *texts, body = _COLUMNS[backend]
-    table = pl.DataFrame(rows, schema=dict.fromkeys(texts, pl.String()))
-    return table.with_columns(pl.Series(body, [dict(row[body]) for row in rows], dtype=pl.Object))
+    return pl.DataFrame(rows, schema=dict.fromkeys(texts, pl.String()) | {body: pl.Object()})
 
 
 @checked
@@ -91,13 +90,8 @@ def write_openai_batch_file(batch_tbl: Table, path: FilePath) -> Path:
         >>> write_openai_batch_file(build_openai_batch_requests(pair, "gpt-4.1"), "requests.jsonl").name
         'requests.jsonl'
     """
-    lines = []
-    for row in _rows(batch_tbl):
-        line = row.get("jsonl")
-        if line is None:
-            line = json.dumps(_required(row, "openai"), ensure_ascii=False)
-        lines.append(line)
-    return _copied(_joined(lines), path)
+    lines = (row.get("jsonl") or _as_line(_required(row, "openai")) for row in _rows(batch_tbl))
+    return _copied("".join(f"{line}\n" for line in lines), path)
 
 
 def _rows(table: Table) -> Sequence[JsonObject]:
@@ -115,8 +109,8 @@ def _required(row: JsonObject, backend: str) -> Fields:
         raise TableError(f"requests: no column {error}") from None
 
 
-def _joined(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
+def _as_line(content: Fields) -> str:
+    return json.dumps(content, ensure_ascii=False)
 
 
 # Single calls
@@ -227,8 +221,8 @@ def download_batch(
     if requests_tbl is not None:
         names = {f"request-{number}": row["custom_id"] for number, row in enumerate(_rows(requests_tbl))}
         lines = [json.loads(line) for line in target.read_text("utf-8").splitlines()]
-        named = [line | {"custom_id": names.get(line["custom_id"], line["custom_id"])} for line in lines]
-        target.write_text(_joined(json.dumps(line, ensure_ascii=False) for line in named), "utf-8")
+        named = (line | {"custom_id": names.get(line["custom_id"], line["custom_id"])} for line in lines)
+        target.write_text("".join(f"{_as_line(line)}\n" for line in named), "utf-8")
     return target
 
 

@@ -79,9 +79,7 @@ class MultiBatchResult(ReprMixin, table="combined", columns=ANSWER_COLUMNS):
         return self.combined
 
     def __str__(self) -> str:
-        answered = 0
-        if self.combined is not None:
-            answered = n_answered(self.combined)
+        answered = 0 if self.combined is None else n_answered(self.combined)
         return f"{plural(len(self.jobs), 'batch', 'batches')}, {plural(answered, 'pair')} answered"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from pairscale.checks.effect import sign_test
 from pairscale.checks.position import ReverseConsistency
@@ -75,35 +76,26 @@ def check_positional_bias(
     conf_level = require_level(conf_level, "conf_level")
     details = _positioned(_details(consistency))
     n_pairs = details.height
-    n_consistent = int(details["is_consistent"].sum())
-    share = n_consistent / n_pairs
+    is_consistent = pl.col("is_consistent")
     # Drawing n pairs with replacement and counting the consistent ones is drawing from a binomial distribution.
-    drawn = generator(seed).binomial(n_pairs, share, n_boot) / n_pairs
+    drawn = generator(seed).binomial(n_pairs, float(details["is_consistent"].sum()) / n_pairs, n_boot) / n_pairs
     tail = (1 - conf_level) / 2
     main, rev = details["winner_pos_main"], details["winner_pos_rev"]
     both = pl.concat([main, rev])
-    row = {
-        "n_pairs": n_pairs,
-        "prop_consistent": share,
-        "boot_mean": float(drawn.mean()),
-        "boot_lwr": float(np.quantile(drawn, tail)),
-        "boot_upr": float(np.quantile(drawn, 1 - tail)),
-        "p_sample1_main": _first_wins(main),
-        "p_sample1_rev": _first_wins(rev),
-        "p_sample1_overall": _first_wins(both),
-        "total_pos1_wins": int((both == "pos1").sum()),
-        "total_comparisons": both.count(),
-        "n_inconsistent": n_pairs - n_consistent,
-        "n_inconsistent_pos1_bias": int(details["is_pos1_bias"].sum()),
-        "n_inconsistent_pos2_bias": int(details["is_pos2_bias"].sum()),
-    }
-    schema = {name: pl.Int64() if name.startswith(("n_", "total_")) else pl.Float64() for name in row}
-    return RPositionalBias(pl.DataFrame([row], schema=schema), details)
+    summary = details.select(
+        n_pairs=pl.len(), prop_consistent=is_consistent.mean(), boot_mean=drawn.mean(),
+        boot_lwr=np.quantile(drawn, tail), boot_upr=np.quantile(drawn, 1 - tail), p_sample1_main=_first_wins(main),
+        p_sample1_rev=_first_wins(rev), p_sample1_overall=_first_wins(both),
+        total_pos1_wins=pl.lit((both == "pos1").sum()), total_comparisons=pl.lit(both.count()),
+        n_inconsistent=(~is_consistent).sum(), n_inconsistent_pos1_bias=pl.col("is_pos1_bias").sum(),
+        n_inconsistent_pos2_bias=pl.col("is_pos2_bias").sum(),
+    )  # fmt: skip
+    return RPositionalBias(summary.with_columns(cs.integer().cast(pl.Int64)), details)
 
 
-def _first_wins(positions: pl.Series) -> float | None:
+def _first_wins(positions: pl.Series) -> pl.Expr:
     """The p-value of the first position winning half of the comparisons."""
-    return sign_test(int((positions == "pos1").sum()), positions.count())
+    return pl.lit(sign_test(int((positions == "pos1").sum()), positions.count()), pl.Float64)
 
 
 def _details(consistency: Any) -> pl.DataFrame:

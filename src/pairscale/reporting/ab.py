@@ -23,15 +23,15 @@ from pairscale.evaluate.store import Compared, saved_result
 from pairscale.evaluate.wording import asked_words, basis_of, controlled_lines, deciding_rate, graded_words
 from pairscale.judges.base import is_judge
 from pairscale.reporting.page import Report, calibration_parts, moment, origin_of, other_names, preview, summed
-from pairscale.reporting.picture import intervals, shares
+from pairscale.reporting.picture import rate_picture, shares
 from pairscale.store.marks import ANSWERS, RESULTS
 from pairscale.store.queries import PRICES_MARK, SPENDING, dated_spending
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pairscale.evaluate.result import PairwiseAgreement
-    from pairscale.reporting.picture import Content, Picture, Row
+    from pairscale.reporting.picture import Content, Row
     from pairscale.store.runfile import RunFile
 
 PEOPLE = "people"
@@ -206,6 +206,7 @@ def ab_report(
     compared_by = {key: comparator_of(run, key) for key in run.keys}
     with_texts = texts and bool(shown)
     agreements = _agreements(run)
+    axis = f"win rate of {run.variant_b}"
     content = {
         "run": run,
         "n_cases": len(cases),
@@ -217,8 +218,8 @@ def ab_report(
         "deciding": deciding[run.keys[0]],
         "basis": basis_of(run, run.keys[0]),
         "rates": _rates(run),
-        "rates_chart": _rate_chart(
-            [(key, rate.rate, rate.ci) for key, rate in deciding.items() if rate is not None], run.variant_b
+        "rates_chart": rate_picture(
+            ((key, rate.rate, rate.ci) for key, rate in deciding.items() if rate is not None), axis
         ),
         "graded": [(key, line) for key in run.keys for line in graded_words(run, key)],
         "outcomes": shares(
@@ -252,7 +253,7 @@ def ab_report(
         table if texts else table.drop("reasoning"),
         content,
         provenance,
-        list(dict.fromkeys(name for names, _ in compared_by.values() for name in names)),
+        [name for names, _ in compared_by.values() for name in names],
         [*notices, *dict.fromkeys(notice for rate in rates.values() for notice in rate.notices)],
         n_results=len(cases),
         packed={"cases": _packed(run, cases, shown)} if with_texts else None,
@@ -296,16 +297,6 @@ def _outcome(case: PairwiseCase, run: PairwiseRunResult) -> str:
     return run.names[case.winner] if case.winner in run.names else _OUTCOMES[str(case.outcome)]
 
 
-def _rate_chart(rows: Iterable[tuple[str, float | None, tuple[float, float] | None]], variant: str) -> Picture | None:
-    known = [
-        {"ID": name, "score": rate, "lower": ci and ci[0], "upper": ci and ci[1]}
-        for name, rate, ci in rows
-        if rate is not None
-    ]
-    axis = f"win rate of {variant}"
-    return intervals(known, f"{axis} with intervals", axis, middle=0.5, span=(0, 1), in_percent=True) if known else None
-
-
 def _rates(run: PairwiseRunResult) -> list[tuple[Any, ...]]:
     """The win rates: over all answered cases, and over those with a winner."""
     rows = []
@@ -329,7 +320,7 @@ def _tags(run: PairwiseRunResult) -> list[Content]:
     for key in run.keys:
         table = slices(run.frame(key), interval=run.interval).with_columns(pl.col("slice").fill_null("no tag"))
         rows = table.select("slice", "n", "rate", "lower", "upper").rows()
-        chart = _rate_chart([(name, rate, (low, high)) for name, _, rate, low, high in rows], run.variant_b)
+        chart = rate_picture(((name, rate, ends) for name, _, rate, *ends in rows), f"win rate of {run.variant_b}")
         parts.append({"key": key, "chart": chart, "rows": rows})
     return parts
 

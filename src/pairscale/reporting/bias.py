@@ -39,6 +39,7 @@ _FAVOURS = {
     "first": "favours the first", "second": "favours the second", "none": "no sign of it",
     "few": "too few pairs to tell",
 }  # fmt: skip
+_COLUMNS = "template_id who verdict n_pairs decided from to prop_pos1 p_paired effect effect_lower effect_upper"
 _UNNAMED = "as it was asked"
 
 
@@ -67,8 +68,7 @@ def bias_of_run(
     people = people_in(store)
     other = other_names(items["ID"]) if pseudonyms else {}
     items = renamed(items, other, "ID")
-    if people is not None:
-        people = renamed(people, other, "ID1", "ID2", "better_id")
+    people = renamed(people, other, "ID1", "ID2", "better_id")
     rows = []
     pairs = []
     answers = []
@@ -165,6 +165,7 @@ def _report(
     decided = {"decided": 1 - pl.col("prop_consistent")}
     decided |= {"from": 1 - pl.col("consistent_upper"), "to": 1 - pl.col("consistent_lower")}
     table = study.table.with_columns(who=who, favours=pl.Series(leans, dtype=pl.String), **decided)
+    table = table.with_columns(verdict=pl.col("favours").replace_strict(_FAVOURS, default="not known"))
     alike = _alike(study)
     # What consistency does not tell apart, the position does.
     choice = min(alike, key=lambda row: (row["n_significant_paired"] or 0, row["worst_pos1"] or 0.0, row["rank"]))
@@ -187,10 +188,10 @@ def _report(
         "counted": table.drop_nulls("n_both_first").to_dicts(),
         "calibrations": calibration_parts(calibrations),
         "again": None if pairs is None else _again(pairs, place),
-        **_cells(table),
+        "rows": table.select(_COLUMNS.split()[2 if table.height == 1 else 0 :]).rows(),
     }
     shown = table.with_columns(pl.col("favours").replace({"none": "neither", "few": _FAVOURS["few"]})).drop(
-        "who", *decided
+        "who", "verdict", *decided
     )
     return Report(
         "bias.html",
@@ -238,21 +239,6 @@ def _charts(table: pl.DataFrame) -> list[Picture]:
             heading.alias("heading"), maintain_order=True
         )
     ]  # fmt: skip
-
-
-def _cells(table: pl.DataFrame) -> Content:
-    """The table that can be searched and sorted."""
-    columns = [("template", "id", False), ("judge", "word", False), ("verdict", "word", False), ("pairs", "n", True)]
-    columns += [("winner changed", "share", False), ("from", "share", True), ("to", "share", True)]
-    columns += [("first wins", "share", False), ("p", "p", True)]
-    columns += [("effect", "n", True), ("from", "n", True), ("to", "n", True)]
-    verdicts = table["favours"].replace_strict(_FAVOURS, default="not known")
-    rows = table.with_columns(verdict=verdicts).select(
-        "template_id", "who", "verdict", "n_pairs", "decided", "from", "to", "prop_pos1", "p_paired", "effect",
-        "effect_lower", "effect_upper",
-    )  # fmt: skip
-    start = 0 if table.height > 1 else 2
-    return {"columns": columns[start:], "rows": [row[start:] for row in rows.rows()]}
 
 
 def _again(pairs: pl.DataFrame, place: Mapping[str, int]) -> dict[str, list[Content]]:

@@ -1,34 +1,27 @@
-"""Charts of results: scores, ranks, who beats whom, win rates, and how well judges fit the scale."""
+"""Charts of results: scores, ranks, win rates, and how well judges fit the scale."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import polars as pl
 
 from pairscale.core.errors import InputError
 from pairscale.core.options import FilePath
 from pairscale.core.tables import listed
-from pairscale.reporting.picture import Axis, Marks, Picture, intervals, judge_fit_picture, names, percent
+from pairscale.reporting.picture import Picture, intervals, judge_fit_picture, percent, rate_picture
 from pairscale.reporting.vega import drawn, require_chart_file, save_chart
 
 if TYPE_CHECKING:
     import altair as alt
 
     from pairscale.evaluate.result import PairwiseRunResult
-    from pairscale.reporting.picture import Content
 
 MAX_NAMED = 120
 """Up to this many items have a row each in a file."""
-
-_MAX_FIGURES = 20
-_MAX_DRAWS = 1_000
-_ELO_LOGIT = math.log(10) / 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,20 +135,15 @@ def ranks(source: Any, most: int = MAX_NAMED) -> Figure:
     return _items(table, columns, title, "rank (1 is the best)", notes, most, middle=None, digits=1)
 
 
-def win_rates(source: PairwiseRunResult, most: int = MAX_NAMED) -> Figure:
+def win_rates(source: PairwiseRunResult, most: int = MAX_NAMED) -> Figure:  # noqa: ARG001 - as of the others
     """How often B wins, with intervals, a row for each comparator: the figures that the verdicts rest on."""
     from pairscale.evaluate.wording import basis_of, deciding_rate
 
     rates = {key: deciding_rate(source, key) for key in source.keys}
-    rows = [
-        {"ID": key, "score": rate.rate, "lower": rate.ci[0], "upper": rate.ci[1]}
-        for key, rate in rates.items()
-        if rate is not None and rate.ci is not None
-    ]
-    if not rows:
-        raise InputError("no case was decided, so there is no win rate to draw")
     axis = f"win rate of {source.variant_b} against {source.variant_a}"
-    picture = intervals(rows, "Win rates with intervals", axis, middle=0.5, span=(0, 1), in_percent=True, most=most)
+    picture = rate_picture(((key, rate.rate, rate.ci) for key, rate in rates.items() if rate is not None), axis)
+    if picture is None:
+        raise InputError("no case was decided, so there is no win rate to draw")
     kind = "sequences" if source.sequential else "intervals"
     notes = [f"Points: {basis_of(source, source.keys[0])}. Bars: 95 % confidence {kind}."]
     return Figure(f"How often {source.variant_b} beats {source.variant_a}", [picture], notes)
@@ -230,70 +218,9 @@ def judges(source: Any) -> Figure:
     return Figure("How well each judge fits the scale", [judge_fit_picture(table.to_dicts())], notes)
 
 
-# Who beats whom
-
-
-def wins(source: Any) -> Figure:
-    """How likely each item is to beat each other one by the fitted model, as a heat map with the best on top."""
-    ids, draws, parts = _order(source)
-    if len(ids) > MAX_NAMED:
-        raise InputError(
-            f"{len(ids):,} items are too many to draw who beats whom (at most {MAX_NAMED}); draw their scores"
-        )
-    share = _fitted_shares(draws, parts)
-    labels = names(ids)
-    cells = [_cell(i, j, float(share[i, j]), labels) for i, j in np.argwhere(np.isfinite(share)).tolist()]
-    if not cells:
-        raise InputError("no two items were compared; there is nothing to draw")
-    axis = Axis(names=labels)
-    label = f"Heat map of who beats whom among {len(ids):,} items"
-    picture = Picture(label, axis, axis, [Marks("cells", cells)], width=22 * len(labels))
-    notes = ["Probabilities of the fitted model. Empty: on no common scale. Best on top and at the left."]
-    return Figure("How often the row beats the column", [picture], notes)
-
-
-def _cell(i: int, j: int, share: float, labels: Sequence[str]) -> Content:
-    dark = abs(share - 0.5) > 0.32
-    return {
-        "x": j,
-        "y": i,
-        "share": round(share, 4),
-        "text": f"{100 * share:.0f}" if len(labels) <= _MAX_FIGURES else "",
-        "ink": "#ffffff" if dark else "#1c2430",
-        "tip": f"{labels[i]} beats {labels[j]}: {percent(share)}",
-    }
-
-
-def _order(fit: Any) -> tuple[list[str], Any, Any]:
-    """The items best first; their scores in logits, one row per draw; and the part that each belongs to."""
-    from pairscale.models.bayes.results import BayesFit
-    from pairscale.models.elo import EloFit
-
-    if isinstance(fit, BayesFit):
-        posterior = fit.fit.posterior
-        best = posterior.items.order
-        draws = posterior.theta[:: math.ceil(posterior.n_draws / _MAX_DRAWS), best]
-        return [posterior.ids[at] for at in best], draws, np.zeros(len(best))
-    if isinstance(fit, EloFit):
-        return fit.elo["ID"].to_list(), fit.elo["elo"].to_numpy()[None, :] * _ELO_LOGIT, np.zeros(fit.elo.height)
-    table = fit.theta
-    parts = table["component"].to_numpy() if "component" in table.columns else np.zeros(table.height)
-    return table["ID"].to_list(), table["theta"].to_numpy()[None, :], parts
-
-
-def _fitted_shares(draws: Any, parts: Any) -> Any:
-    """The mean over the draws of the probability that a row beats a column."""
-    from pairscale.models.likelihood import outcome_probabilities
-
-    share = np.stack([outcome_probabilities(one[:, None] - draws)[0].mean(axis=0) for one in draws.T])
-    share[(parts[:, None] != parts) | np.eye(len(parts), dtype=bool)] = np.nan
-    return share
-
-
 FIGURES: dict[str, Callable[..., Figure]] = {
     "scores": scores,
     "ranks": ranks,
-    "wins": wins,
     "win rates": win_rates,
     "judges": judges,
 }

@@ -1,7 +1,7 @@
 """``export``: a run out again, as a table of its comparisons or as preference pairs for training.
 
-Preference pairs have the columns that TRL's trainers take, ``prompt chosen rejected``, plain or as messages, or with
-the prompt inside of both texts. Behind them are ``probability`` (that the chosen text is better, as the judge stated
+Preference pairs have the columns that TRL's trainers take, ``prompt chosen rejected``, plain or as messages. Behind
+them are ``probability`` (that the chosen text is better, as the judge stated
 it), ``margin`` (how far its score is above that of the rejected one, in logits), ``both_orders`` (true where both
 orders were asked and agree; null where one was), ``chosen_id`` and ``rejected_id``.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
@@ -66,7 +67,6 @@ def export(
     prompt: str | None = None,
     input_col: str | None = None,
     conversational: bool = False,
-    implicit_prompt: bool = False,
     samples: Table | FilePath | None = None,
     a_col: str | None = None,
     b_col: str | None = None,
@@ -99,7 +99,6 @@ def export(
         prompt: Of preferences: the prompt that all texts answer.
         input_col: Of preferences: the column of the texts that holds the prompt of each.
         conversational: Of preferences: write messages with roles instead of plain text.
-        implicit_prompt: Of preferences: put the prompt into both texts instead of a column of its own.
         samples: Of preferences from results in a table: the texts.
         a_col: Of results in a table: the column of the first text of a pair, or its path where values are nested.
         b_col: Of results in a table: the column of the second text.
@@ -128,7 +127,7 @@ def export(
     require_choice(kind, "kind", get_args(ExportKind))
     of_preferences = {
         "condition": condition, "prompt": prompt, "input_col": input_col, "conversational": conversational or None,
-        "implicit_prompt": implicit_prompt or None, "samples": samples,
+        "samples": samples,
     }  # fmt: skip
     reading = named(samples=samples, a_col=a_col, b_col=b_col, winner_col=winner_col, encoding=encoding, key=key)
     if copy:
@@ -170,7 +169,7 @@ def export(
         notice(
             "without a prompt: TRL takes such pairs as having theirs inside (name it with `prompt=` or `input_col=`)"
         )
-    return write_table(_as_trl(table, conversational=conversational, implicit_prompt=implicit_prompt), path)
+    return write_table(_as_trl(table, conversational=conversational), path)
 
 
 def _copied(run: Table | FilePath, path: Path) -> Path:
@@ -246,13 +245,9 @@ def _preferences_of_texts(
             left_out[_REASONS[outcome]] += 1
         else:
             loser = two if winner == one else one
-            margin = None
-            if winner in scores and loser in scores:
-                margin = round(scores[winner] - scores[loser], _MARGIN_DIGITS) + 0.0
             stated = [
                 row["probability"] if row["ID1"] == winner else 1 - row["probability"]
-                for answers in judges.values()
-                for row in answers
+                for row in chain.from_iterable(judges.values())
                 if row.get("probability") is not None
             ]
             both = all(
@@ -260,11 +255,12 @@ def _preferences_of_texts(
                 or all(row.get("condition_id") in asked_twice for row in answers)
                 for answers in judges.values()
             )
-            pairs.append(
-                {"prompt": prompts[one], "chosen": texts[winner], "rejected": texts[loser], "margin": margin}
-                | {"probability": sum(stated) / len(stated) if stated else None, "both_orders": both or None}
-                | {"chosen_id": winner, "rejected_id": loser}
-            )
+            pairs.append({
+                "prompt": prompts[one], "chosen": texts[winner], "rejected": texts[loser],
+                "probability": sum(stated) / len(stated) if stated else None,
+                "margin": round(scores[winner] - scores[loser], _MARGIN_DIGITS) + 0.0, "both_orders": both or None,
+                "chosen_id": winner, "rejected_id": loser,
+            })  # fmt: skip
     return pairs, left_out
 
 
@@ -285,10 +281,9 @@ def _merged(answers: Iterable[Row]) -> tuple[Outcome, str | None]:
     for row in answers:
         if row["better_id"] in (row["ID1"], row["ID2"]):
             outcomes.append((Outcome.WIN, row["better_id"]))
-        elif row.get("outcome") in _REASONS:
-            outcomes.append((Outcome(row["outcome"]), None))
         else:
-            outcomes.append((Outcome.ABSTENTION, None))
+            known = row.get("outcome")
+            outcomes.append((Outcome(known) if known in _REASONS else Outcome.ABSTENTION, None))
     return merge_orders(outcomes)
 
 
@@ -315,40 +310,26 @@ def _preferences_of_ab(result: PairwiseRunResult, shown: Mapping[tuple[str, int]
         elif texts is None or texts.a is None or texts.b is None:
             left_out["without two texts"] += 1
         else:
-            chosen, rejected = texts.a, texts.b
-            names = {"chosen_id": result.variant_a, "rejected_id": result.variant_b}
-            probability = case.probability
+            sides = [(texts.a, result.variant_a, case.probability), (texts.b, result.variant_b, case.preference)]
             if case.winner == "b":
-                chosen, rejected = rejected, chosen
-                names = {"chosen_id": result.variant_b, "rejected_id": result.variant_a}
-                probability = case.preference
-            pairs.append(
-                {"prompt": texts.task_input, "chosen": chosen, "rejected": rejected, "probability": probability}
-                | {"both_orders": True if len(case.detail.get("orders", ())) > 1 else None, **names}
-            )
+                sides.reverse()
+            (chosen, name, probability), (rejected, other, _) = sides
+            pairs.append({
+                "prompt": texts.task_input, "chosen": chosen, "rejected": rejected, "probability": probability,
+                "both_orders": len(case.detail.get("orders", ())) > 1 or None, "chosen_id": name, "rejected_id": other,
+            })  # fmt: skip
     return pairs, left_out
 
 
-def _as_trl(table: pl.DataFrame, *, conversational: bool, implicit_prompt: bool) -> pl.DataFrame:
-    """Preference pairs in one of TRL's forms: plain or as messages, with a prompt of their own or inside the texts."""
-    has_prompt = table["prompt"].null_count() == 0
-    inside = implicit_prompt and has_prompt
-    columns: Content = {name: pl.col(name) for name in ("prompt", "chosen", "rejected")}
+def _as_trl(table: pl.DataFrame, *, conversational: bool) -> pl.DataFrame:
+    """Preference pairs in TRL's form, plain or as messages; without a prompt unless all have one."""
+    if table["prompt"].null_count():
+        table = table.drop("prompt")
     if conversational:
-        before = ["prompt"] if inside else []
-        columns = {name: _messages([*(before if name != "prompt" else []), name]) for name in columns}
-    elif inside:
-        # A blank line follows the prompt unless it ends in a blank itself.
-        prompt = pl.col("prompt")
-        start = pl.when(prompt.str.contains(r"\S\z")).then(prompt + "\n\n").otherwise(prompt)
-        columns |= {name: start + pl.col(name) for name in ("chosen", "rejected")}
-    if inside or not has_prompt:
-        del columns["prompt"]
-    return table.select(**columns, **{name: pl.col(name) for name in list(_SCHEMA)[3:]})
-
-
-def _messages(columns: list[str]) -> pl.Expr:
-    roles = [
-        pl.struct(role=pl.lit("user" if name == "prompt" else "assistant"), content=pl.col(name)) for name in columns
-    ]
-    return pl.concat_list(roles)
+        roles = {"prompt": "user", "chosen": "assistant", "rejected": "assistant"}
+        table = table.with_columns(
+            pl.concat_list(pl.struct(role=pl.lit(role), content=name)).alias(name)
+            for name, role in roles.items()
+            if name in table.columns
+        )
+    return table

@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pairscale.reporting.page import Report, other_names, renamed
-from pairscale.reporting.picture import Marks, Picture, axis_around, number
+from pairscale.reporting.picture import Marks, against_judge, number
 
 if TYPE_CHECKING:
     from pairscale.grading.verb import Grades
+    from pairscale.reporting.picture import Picture
 
 _FINE_SCALE = 20  # marks that spread less have decimals
 _MOST_TO_LOOK_AT = 10
-_HEADS = {
-    "rank": "rank", "ID": "ID", "name": "name", "class": "class", "score": "score", "mark": "mark",
-    "mark_lower": "from", "mark_upper": "to", "level": "level", "misgrade": "chance of a wrong level",
-}  # fmt: skip
-_MINOR = {"mark_lower", "mark_upper", "score"}
+_COLUMNS = "rank ID name class score mark mark_lower mark_upper level misgrade"
 
 
 def grades_report(grades: Grades, *, pseudonyms: bool = False) -> Report:
@@ -32,9 +29,7 @@ def grades_report(grades: Grades, *, pseudonyms: bool = False) -> Report:
     if pseudonyms:
         grades = _disguised(grades)
     items = grades.items
-    heads = [name for name in _HEADS if name in items.columns and items[name].null_count() < items.height]
-    kinds = {"ID": "id", "misgrade": "share"} | dict.fromkeys(("name", "class", "level"), "")
-    columns = [(_HEADS[name], kinds.get(name, "n"), name in _MINOR) for name in heads]
+    names = [name for name in _COLUMNS.split() if name in items.columns and items[name].null_count() < items.height]
     digits = _mark_digits(items)
     marks = pl.col("mark", "mark_lower", "mark_upper").round(digits)
     shown = items.with_columns(pl.col("score").round().cast(pl.Int64), marks if digits else marks.cast(pl.Int64))
@@ -43,8 +38,8 @@ def grades_report(grades: Grades, *, pseudonyms: bool = False) -> Report:
         "summary": grades.summary.row(0, named=True),
         "n": items.height,
         "digits": digits,
-        "columns": columns,
-        "rows": [list(row) for row in shown.select(heads).iter_rows()],
+        "names": names,
+        "rows": shown.select(names).rows(),
         "levels": grades.levels.to_dicts(),
         "known": grades.known.to_dicts(),
         "again": grades.again.head(_MOST_TO_LOOK_AT).to_dicts(),
@@ -63,28 +58,17 @@ def _mark_digits(items: pl.DataFrame) -> int:
 
 def _picture(grades: Grades) -> Picture:
     """Marks against scores, the known ones as they are known."""
-    dots = [
-        {
-            "x": row["theta"],
-            "y": row["mark"],
-            "y_low": row["mark_lower"],
-            "y_high": row["mark_upper"],
-            "r": 3.0,
-            "tip": f"{row['ID']}: mark {number(row['mark'], 1)} ({number(row['mark_lower'], 1)} to "
-            f"{number(row['mark_upper'], 1)})",
-        }
-        for row in grades.items.iter_rows(named=True)
-    ]
-    scores = grades.items.select("ID", "theta")
+    items = grades.items.select("ID", x="theta", y="mark", y_low="mark_lower", y_high="mark_upper")
+    texts = []
+    for row in items.iter_rows(named=True):
+        low, mark, high = (number(row[name], 1) for name in ("y_low", "y", "y_high"))
+        texts.append({**row, "r": 3.0, "tip": f"{row['ID']}: mark {mark} ({low} to {high})"})
     known = [
-        {"x": row["theta"], "y": row["known"], "r": 4.5, "tip": f"{row['ID']}: known as {number(row['known'], 1)}"}
-        for row in grades.known.join(scores, on="ID").iter_rows(named=True)
+        {**row, "r": 4.5, "tip": f"{row['ID']}: known as {number(row['y'], 1)}"}
+        for row in grades.known.select("ID", y="known").join(items.select("ID", "x"), on="ID").iter_rows(named=True)
     ]
-    heights = [dot[end] for dot in dots for end in ("y_low", "y_high")] + [dot["y"] for dot in known]
-    x = axis_around("the judge's score, in logits", [dot["x"] for dot in dots])
-    y = axis_around("mark", heights)
-    marks = [Marks("dots", dots, "mark", "all texts"), Marks("dots", known, "other", "known texts")]
-    return Picture("The mark of each text against the judge's score", x, y, marks, height=340)
+    marks = [Marks("dots", texts, "mark", "all texts"), Marks("dots", known, "other", "known texts")]
+    return against_judge("The mark of each text against the judge's score", "mark", marks)
 
 
 def _disguised(grades: Grades) -> Grades:

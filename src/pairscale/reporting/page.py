@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_bytes
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 from markupsafe import Markup
@@ -46,6 +46,7 @@ _HEADING = re.compile(r'<h2 id="(\w+)">([^<]*)</h2>')
 _PROSE = re.compile(r'<p class="(lead|method)">(.*?)</p>', re.DOTALL)
 _NAV = '<nav aria-label="Sections"></nav>'
 _FILES = ("samples", "key")
+Table = TypeVar("Table", pl.DataFrame, pl.DataFrame | None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +185,14 @@ def _environment(*, interactive: bool) -> Any:
         drawn = drawn_twice
     environment.filters |= {
         "drawn": drawn, "number": number, "percent": percent, "figure": _figure, "sortable": _sortable,
-        "sentence": sentence, "counted": plural, "listing": _listing,
+        "sentence": sentence, "counted": plural, "listing": _listing, "columns": _columns,
     }  # fmt: skip
     return environment
+
+
+def _columns(names: Sequence[str], heads: Mapping[str, Sequence[Any]]) -> list[Sequence[Any]]:
+    """Head, kind, and whether a phone leaves it out, of the columns of these names."""
+    return [heads[name] for name in names]
 
 
 def _figure(value: object) -> str:
@@ -340,6 +346,8 @@ def other_names(names: Iterable[str], letter: str = "T") -> dict[str, str]:
     return {name: f"{letter}{place}" for place, name in enumerate(order, start=1)}
 
 
-def renamed(table: pl.DataFrame, other: Mapping[str, str], *columns: str) -> pl.DataFrame:
-    """A table whose columns hold the other names."""
+def renamed(table: Table, other: Mapping[str, str], *columns: str) -> Table:
+    """A table, where there is one, whose columns hold the other names."""
+    if table is None:
+        return table
     return table.with_columns(pl.col(column).replace(dict(other)) for column in columns)

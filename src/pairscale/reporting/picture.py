@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from pairscale.core.display import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 MAX_ROWS = 300
 """Up to this many items, each has a row of its own with its name on a page."""
@@ -24,7 +24,7 @@ Row: TypeAlias = "Mapping[str, Any]"
 """Figures of one thing, by their names."""
 Content: TypeAlias = "dict[str, Any]"
 """Parts of a page or a chart, by their names, as they are put together."""
-Kind: TypeAlias = Literal["dots", "line", "bars", "cells", "rule"]
+Kind: TypeAlias = Literal["dots", "line", "bars", "rule"]
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -55,7 +55,7 @@ class Axis:
         title: what it shows; an axis of numbers without one is not drawn.
         low: where it begins.
         high: where it ends.
-        names: of its rows or columns; a mark then has their place, from 0.
+        names: of the rows; a mark then has the place of its row, from 0.
         ticks: where numbers stand; round ones by default.
         in_percent: whether its numbers are shares.
     """
@@ -73,8 +73,7 @@ class Marks:
     """Marks of one kind and colour.
 
     Attributes:
-        kind: ``dots``, with bars where a row has ends; a ``line``; ``bars``; ``cells``; or a ``rule``
-            through the whole picture.
+        kind: ``dots``, with bars where a row has ends; a ``line``; ``bars``; or a ``rule`` through the whole picture.
         rows: where each is: ``x`` and ``y``, the ends ``x_low x_high`` or ``y_low y_high``, the radius ``r`` of a dot,
             the ``text`` on it with its colour ``ink``, and the ``tip`` for a pointer on it.
         colour: a colour of the style sheet, or a colour.
@@ -182,6 +181,16 @@ def _interval_words(row: Row, ends: Sequence[float], write: Any) -> str:
     return text + ", rank {rank:,} ({rank_lower:,} to {rank_upper:,})".format_map(row)
 
 
+def rate_picture(rows: Iterable[tuple[str, float | None, Sequence[float] | None]], axis: str) -> Picture | None:
+    """Win rates with their intervals, where they have one; None without any."""
+    known = [
+        {"ID": name, "score": rate, "lower": interval and interval[0], "upper": interval and interval[1]}
+        for name, rate, interval in rows
+        if rate is not None
+    ]
+    return intervals(known, f"{axis} with intervals", axis, middle=0.5, span=(0, 1), in_percent=True) if known else None
+
+
 def score_picture(rows: Sequence[Row], heading: str = "") -> Picture:
     """Scores with their intervals, best first."""
     return intervals(rows, "Scores with intervals, best first", "score, in logits", heading=heading)
@@ -287,7 +296,21 @@ def judge_fit_picture(rows: Sequence[Row]) -> Picture:
     return Picture("How well each judge fits the scale", x, y, [expected, *marks], height=308)
 
 
-def axis_around(title: str, values: Sequence[float]) -> Axis:
+def against_judge(label: str, title: str, marks: Sequence[Marks]) -> Picture:
+    """Figures of texts against the judge's scores, with a little room around them.
+
+    Args:
+        label: what the picture shows.
+        title: what the figures are.
+        marks: dots, with intervals from bottom to top where these are known.
+    """
+    rows = [row for each in marks for row in each.rows]
+    heights = [row[name] for row in rows for name in ("y", "y_low", "y_high") if name in row]
+    x = _axis_around("the judge's score, in logits", [row["x"] for row in rows])
+    return Picture(label, x, _axis_around(title, heights), marks, height=340)
+
+
+def _axis_around(title: str, values: Sequence[float]) -> Axis:
     """An axis with a little room at the ends of its figures."""
     low, high = room_around(min(values), max(values))
     room = 0.05 * (high - low)

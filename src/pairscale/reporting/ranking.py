@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.notices import is_told, plural
 from pairscale.core.results import ORDER_KNOWN
 from pairscale.core.samples import with_kept
+from pairscale.core.tables import listed
 from pairscale.judges.base import is_judge
 from pairscale.models.bayes.logs import ITEM_LOG
 from pairscale.models.bradley_terry import BTFit
@@ -60,57 +60,12 @@ if TYPE_CHECKING:
 
 _WORDS = ("ID1", "ID2", "outcome", "better_id", "judge_id", "probability", "content", "thoughts")
 _JUDGES = ("judge_id", "model", "trait", "template_id")
-_COLUMNS = {
-    "group": "group", "rank": "rank", "ID": "ID", "wins_of_100": "score", "score_lower": "from", "score_upper": "to",
-    "score": "logit", "se": "± se",
-    "rank_lower": "rank from", "rank_upper": "rank to", "wins": "wins", "comparisons": "of", "top_prob": "in the top",
-}  # fmt: skip
-_MINOR = {"score_lower", "score_upper", "score", "se", "rank_lower", "rank_upper", "wins", "comparisons"}
+_NAMED = ("ID1", "ID2", "better_id")
+_COLUMNS = "group rank ID wins_of_100 score_lower score_upper score se rank_lower rank_upper wins comparisons top_prob"
 _SURPRISING = 0.1  # an answer that the scores give less than this
 _MAX_ENTRIES = 10
 _FEWEST_JUDGES = 3  # from which on a chart says more than their table
-
-
-@dataclass(frozen=True, slots=True)
-class RankingFacts:
-    """What was read or fitted.
-
-    Attributes:
-        items: one row per item, best first: ``rank ID score se lower upper rank_lower rank_upper comparisons``,
-            and ``group`` where some never met.
-        judges: who judged: ``judge_id model trait template_id``.
-        reliability: of the scores; None where it means nothing.
-        model: ``bayes`` for an adaptive run, else the engine of the Bradley–Terry fit.
-        provenance: names and values.
-        notices: what was left out, and what to be careful with.
-        samples: the texts, with the other columns they came with.
-        judgements: one row per answer, in the order in which they came; None when only their sum is known.
-        people: their results, to hold probabilities against.
-        comparisons: where it is not the number of decided judgements.
-        refits: the round log of an adaptive run.
-        stop_reason: why it ended; ``open`` while it is working.
-        preset: of an adaptive run.
-        spending: by model, template and day.
-        n_groups: groups without a comparison between them.
-        covariance: of the scores, where it is known.
-    """
-
-    items: pl.DataFrame
-    judges: pl.DataFrame
-    reliability: float | None
-    model: str
-    provenance: Mapping[str, str]
-    notices: Sequence[str]
-    samples: pl.DataFrame | None
-    judgements: pl.DataFrame | None = None
-    people: pl.DataFrame | None = None
-    comparisons: int | None = None
-    refits: Sequence[Row] = ()
-    stop_reason: str | None = None
-    preset: str | None = None
-    spending: pl.DataFrame | None = None
-    n_groups: int = 1
-    covariance: Floats | None = None
+_BARE = cs.by_name("ID", "text", require_all=False)
 
 
 # Where a ranking comes from
@@ -150,33 +105,27 @@ def ranking_of_run(
     other: dict[str, str] = {}
     if pseudonyms:
         other = other_names(samples["ID"])
-        samples = renamed(samples.select("ID", *(["text"] if "text" in samples.columns else [])), other, "ID")
-        judgements = renamed(judgements, other, "ID1", "ID2", "better_id")
-        people = None if people is None else renamed(people, other, "ID1", "ID2", "better_id")
-        items = None if items is None else renamed(items, other, "ID")
-    notices: list[str] = []
+        samples = renamed(samples.select(_BARE), other, "ID")
+        judgements = renamed(judgements, other, *_NAMED)
+        people = renamed(people, other, *_NAMED)
+        items = renamed(items, other, "ID")
     if items is not None and status is not None:
-        notices += _careful(status["invalid"], [other.get(name, name) for name in status["withdrawn"]])
-        found: Content = {
-            "items": items, "model": "bayes", "reliability": refits[-1]["reliability"], "refits": refits,
-            "stop_reason": status["stop_reason"] or "open", "preset": status["preset"],
-            "comparisons": status["committed_pairs"],
-        }  # fmt: skip
+        withdrawn = [other.get(name, name) for name in status["withdrawn"]]
+        names = ("stop_reason", "preset", "committed_pairs", "invalid")
+        found = _adaptive(items, refits, *(status[name] for name in names), withdrawn=withdrawn)
     else:
         decided = judgements.filter(pl.col("outcome") == "win")
         found = _fitted(decided, decided, samples["ID"].to_list(), chosen)
-        notices += found.pop("notices")
-    facts = RankingFacts(
+    return _report(
         judges=conditions.select(_JUDGES),
         provenance=origin | {"conditions": ", ".join(conditions["condition_id"].to_list())},
-        notices=notices,
         samples=samples,
         judgements=judgements,
+        texts=texts,
         people=people,
         spending=spending,
         **found,
     )
-    return ranking_report(facts, texts=texts)
 
 
 def ranking_of_results(
@@ -200,8 +149,8 @@ def ranking_of_results(
     judge = judge_column(table)
     if pseudonyms:
         other = other_names([*table["ID1"], *table["ID2"], *(ids or ())])
-        table = renamed(table, other, "ID1", "ID2", "better_id")
-        samples = None if samples is None else renamed(samples.select("ID", "text"), other, "ID")
+        table = renamed(table, other, *_NAMED)
+        samples = renamed(None if samples is None else samples.select(_BARE), other, "ID")
         ids = None if ids is None else [other[name] for name in ids]
         provenance = {}
         if judge is not None:
@@ -212,8 +161,9 @@ def ranking_of_results(
         raise InputError("no comparison has a winner, so there is nothing to report")
     found = _fitted(table, judgements.filter(pl.col("outcome") == "win"), ids, known.chosen)
     names = [] if judge is None else judgements["judge_id"].unique(maintain_order=True).to_list()
-    facts = RankingFacts(judges=_judges(names), provenance=provenance, samples=samples, judgements=judgements, **found)
-    return ranking_report(facts, texts=texts)
+    return _report(
+        judges=_judges(names), provenance=provenance, samples=samples, judgements=judgements, texts=texts, **found
+    )
 
 
 def ranking_of_result(
@@ -225,35 +175,36 @@ def ranking_of_result(
         InputError: when nothing was decided yet.
     """
     if isinstance(result, BTFit):
-        found = _of_fit(result) | {
-            "provenance": {"fitted": moment(result.provenance.created_at)}, "judgements": None,
-            "comparisons": int(result.theta["comparisons"].sum()) // 2, "notices": result.notices,
-        }  # fmt: skip
+        found = _of_fit(result) | {"comparisons": int(result.theta["comparisons"].sum()) // 2}
+        provenance = {"fitted": moment(result.provenance.created_at)}
+        judgements = None
     else:
         if not result.refits.height:
             raise InputError("this run has no comparison yet, so there is no ranking to report")
         refits = result.refits.to_dicts()
         state = result.state
-        found = {
-            "items": _of_last_refit(result.items), "model": "bayes", "reliability": refits[-1]["reliability"],
-            "refits": refits, "stop_reason": state.stop_reason or "open", "preset": state.preset,
-            "comparisons": state.engine.committed,
-            "provenance": {"last refit": moment(refits[-1]["timestamp"])},
-            "notices": _careful(state.invalid, state.withdrawn),
-            "judgements": _judgements(_steps(result.logs["step_log"]), None),
-        }  # fmt: skip
+        items = _of_last_refit(result.items)
+        found = _adaptive(
+            items,
+            refits,
+            state.stop_reason,
+            state.preset,
+            state.engine.committed,
+            state.invalid,
+            withdrawn=state.withdrawn,
+        )
+        provenance = {"last refit": moment(refits[-1]["timestamp"])}
+        judgements = _judgements(_steps(result.logs["step_log"]).with_columns(judge_id=pl.lit(judge)), "judge_id")
         samples = state.items if samples is None else samples
     if pseudonyms:
         other = other_names(found["items"]["ID"])
-        found["items"] = renamed(found["items"], other, "ID")
-        found["notices"] = ()  # they may name texts
-        if found["judgements"] is not None:
-            found["judgements"] = renamed(found["judgements"], other, "ID1", "ID2", "better_id")
-        if samples is not None:
-            samples = renamed(samples.select("ID", "text"), other, "ID")
-    if judge is not None and found["judgements"] is not None:
-        found["judgements"] = found["judgements"].with_columns(judge_id=pl.lit(judge))
-    return ranking_report(RankingFacts(judges=_judges([judge] if judge else []), samples=samples, **found), texts=texts)
+        found |= {"items": renamed(found["items"], other, "ID"), "notices": ()}  # notices may name texts
+        judgements = renamed(judgements, other, *_NAMED)
+        samples = renamed(None if samples is None else samples.select(_BARE), other, "ID")
+    return _report(
+        judges=_judges([judge] if judge else []), provenance=provenance, samples=samples, judgements=judgements,
+        texts=texts, **found,
+    )  # fmt: skip
 
 
 def _judges(names: Sequence[str]) -> pl.DataFrame:
@@ -274,7 +225,7 @@ def _fitted(table: pl.DataFrame, decided: pl.DataFrame, ids: Sequence[str] | Non
         separate=not linked,
         chosen=chosen,  # type: ignore[arg-type]
     )
-    return _of_fit(fit) | {"notices": [*fit.notices]}
+    return _of_fit(fit)
 
 
 def _of_fit(fit: Any) -> Content:
@@ -286,8 +237,33 @@ def _of_fit(fit: Any) -> Content:
     items = theta.select(
         pl.col(ranks).cast(pl.Int64), *group, "ID", "lower", "upper", "wins", "comparisons", score="theta", se="se_mean"
     )
-    found = {"items": items, "model": fit.engine, "reliability": fit.reliability, "n_groups": len(fit.components)}
-    return found | {"covariance": getattr(fit, "covariance", None)}
+    return {
+        "items": items, "model": fit.engine, "reliability": fit.reliability, "n_groups": len(fit.components),
+        "notices": [*fit.notices], "covariance": fit.covariance,
+    }  # fmt: skip
+
+
+def _adaptive(
+    items: pl.DataFrame,
+    refits: Sequence[Row],
+    stop_reason: str | None,
+    preset: str,
+    comparisons: int,
+    invalid: int,
+    *,
+    withdrawn: Sequence[str],
+) -> Content:
+    """The scores of an adaptive run's last refit, how it stands, and what to be careful with."""
+    notices = [f"the judge gave no valid answer {plural(invalid, 'time')}"] if invalid else []
+    if withdrawn:
+        notices.append(
+            f"withdrawn: {plural(len(withdrawn), 'text')} ({listed(withdrawn)}), which reliability and stop do not "
+            "count; their places rest on what was answered before"
+        )
+    return {
+        "items": items, "model": "bayes", "reliability": refits[-1]["reliability"], "refits": refits,
+        "stop_reason": stop_reason or "open", "preset": preset, "comparisons": comparisons, "notices": notices,
+    }  # fmt: skip
 
 
 def items_so_far(store: RunFile) -> pl.DataFrame:
@@ -328,86 +304,111 @@ def _steps(log: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _careful(invalid: int, withdrawn: Sequence[str]) -> list[str]:
-    notices = [f"the judge gave no valid answer {plural(invalid, 'time')}"] if invalid else []
-    if withdrawn:
-        names = f"{', '.join(withdrawn[:5])}{', …' if len(withdrawn) > 5 else ''}"
-        notices.append(
-            f"withdrawn: {plural(len(withdrawn), 'text')} ({names}), which reliability and stop do not count; their "
-            "places rest on what was answered before"
-        )
-    return notices
-
-
 # The report
 
 
-def ranking_report(facts: RankingFacts, *, texts: bool) -> Report:
-    """Put a ranking into figures and pictures."""
-    items = facts.items
-    judgements = facts.judgements
+def _report(
+    *,
+    items: pl.DataFrame,
+    judges: pl.DataFrame,
+    reliability: float | None,
+    model: str,
+    provenance: Mapping[str, str],
+    notices: Sequence[str],
+    samples: pl.DataFrame | None,
+    judgements: pl.DataFrame | None,
+    texts: bool,
+    people: pl.DataFrame | None = None,
+    comparisons: int | None = None,
+    refits: Sequence[Row] = (),
+    stop_reason: str | None = None,
+    preset: str | None = None,
+    spending: pl.DataFrame | None = None,
+    n_groups: int = 1,
+    covariance: Floats | None = None,
+) -> Report:
+    """Put a ranking into figures and pictures.
+
+    Args:
+        items: one row per item, best first: ``rank ID score se lower upper rank_lower rank_upper comparisons``,
+            and ``group`` where some never met.
+        judges: who judged: ``judge_id model trait template_id``.
+        reliability: of the scores; None where it means nothing.
+        model: ``bayes`` for an adaptive run, else the engine of the Bradley–Terry fit.
+        provenance: names and values.
+        notices: what was left out, and what to be careful with.
+        samples: the texts, with the other columns they came with.
+        judgements: one row per answer, in the order in which they came; None when only their sum is known.
+        texts: whether the report holds the texts, and what was said of them.
+        people: their results, to hold probabilities against.
+        comparisons: where it is not the number of decided judgements.
+        refits: the round log of an adaptive run.
+        stop_reason: why it ended; ``open`` while it is working.
+        preset: of an adaptive run.
+        spending: by model, template and day.
+        n_groups: groups without a comparison between them.
+        covariance: of the scores, where it is known.
+    """
     decided = None if judgements is None else judgements.filter(pl.col("outcome") == "win")
     if decided is not None and "wins" not in items.columns:
         wins = decided.group_by(ID="better_id").agg(wins=pl.len().cast(pl.Int64))
         items = items.join(wins, on="ID", how="left", maintain_order="left").with_columns(pl.col("wins").fill_null(0))
     apart = None
-    if facts.n_groups == 1:
-        apart = _apart(items, facts.covariance)
+    if n_groups == 1:
+        apart = _apart(items, covariance)
         readable = win_scores(*(items[name].to_numpy() for name in ("score", "se", "lower", "upper")))
         names = ("wins_of_100", "score_lower", "score_upper")
         items = items.with_columns(pl.Series(name, column) for name, column in zip(names, readable, strict=True))
-    last = facts.refits[-1] if facts.refits else {}
-    shown, kept = (items, []) if facts.samples is None else with_kept(items, facts.samples)
-    own_texts = texts_of(facts.samples)
-    with_texts = texts and bool(own_texts)
+    last = refits[-1] if refits else {}
+    shown, kept = (items, []) if samples is None else with_kept(items, samples)
+    own_texts = texts_of(samples)
+    shown_texts = own_texts if texts else {}
     ids = items["ID"].to_list()
-    place = {name: at for at, name in enumerate(ids)}
-    comparisons = facts.comparisons
     if comparisons is None:
         comparisons = 0 if decided is None else decided.height
+    attention = _attention(items, decided)
     content = {
         "n": items.height,
         "comparisons": comparisons,
-        "judges": facts.judges.to_dicts(),
-        "n_judges": facts.judges["judge_id"].n_unique(),
-        "slopes": panel_slopes(last) if last else {},
-        "model": facts.model,
-        "reliability": facts.reliability,
-        "provisional": provisional(last) if last else "",
-        "preset": facts.preset,
-        "stop_reason": facts.stop_reason,
-        "stop": _stop(facts.stop_reason, last),
+        "judges": judges.to_dicts(),
+        "n_judges": judges["judge_id"].n_unique(),
+        "slopes": panel_slopes(last),
+        "model": model,
+        "reliability": reliability,
+        "provisional": provisional(last),
+        "preset": preset,
+        "stop_reason": stop_reason,
+        "stop": _stop(stop_reason, last),
         "last": last,
         "told": [name for name in ("epsilon", "b") if is_told(last, name)],
         "top": top_sought(last),
-        "n_groups": facts.n_groups,
+        "n_groups": n_groups,
         "items": items.to_dicts(),
         "rank_width": (items["rank_upper"] - items["rank_lower"]).cast(float).median(),
         "apart": apart,
-        "checks": [] if decided is None or facts.n_groups > 1 else check_model(decided),
+        "checks": [] if decided is None or n_groups > 1 else check_model(decided),
         "charts": _charts(items, apart),
-        "convergence": _convergence(facts.refits),
-        "calibrations": [] if judgements is None else calibration_parts(_calibrated(judgements, facts.people)),
-        "place": place,
-        **_table(shown, kept, own_texts if with_texts else {}),
-        **_attention(items, decided),
+        "convergence": _convergence(refits),
+        "calibrations": [] if judgements is None else calibration_parts(_calibrated(judgements, people)),
+        "place": {name: place for place, name in enumerate(ids)},
+        **_table(shown, kept, shown_texts),
+        **attention,
         **_health(judgements, decided),
     }
-    surprises = content["surprises"]
-    trait = next((name for name in facts.judges["trait"] if name), "overall quality")
-    writer = pair_writer(((row["winner"], row["loser"]) for row in surprises), own_texts, trait)
+    trait = next(filter(None, judges["trait"]), "overall quality")
+    writer = pair_writer(((row["winner"], row["loser"]) for row in attention["surprises"]), own_texts, trait)
     answers = judgements if texts or judgements is None else judgements.drop("content", "thoughts")
     return Report(
         "ranking.html",
         "Ranking",
         shown.rename({"score": "theta", "wins_of_100": "score"}) if apart is not None else shown,
         content,
-        facts.provenance,
-        facts.judges["judge_id"].to_list(),
-        facts.notices,
-        facts.spending,
+        provenance,
+        judges["judge_id"].to_list(),
+        notices,
+        spending,
         comparisons,
-        pairs_to_read(ids, own_texts, judgements) if with_texts else None,
+        pairs_to_read(ids, own_texts, judgements) if shown_texts else None,
         answers,
         writer if own_texts and decided is not None else None,
     )
@@ -466,17 +467,14 @@ def _convergence(refits: Sequence[Row]) -> Picture | None:
 
 def _table(items: pl.DataFrame, kept: Sequence[str], texts: Mapping[str, str]) -> Content:
     """The table that can be searched and sorted: the figures, and the columns that came with the texts."""
-    own = [name for name in _COLUMNS if name in items.columns and name not in kept and items[name].null_count() == 0]
-    columns = [(_COLUMNS[name], "id" if name == "ID" else "n", name in _MINOR) for name in own]
-    heads = {head for head, _, _ in columns} | {"text"}
-    columns += [
-        (f"sample_{name}" if name in heads else name, "n" if items[name].dtype.is_numeric() else "", False)
-        for name in kept
-    ]
+    own = [name for name in _COLUMNS.split() if name in items.columns and items[name].null_count() == 0]
     whole = cs.by_name("wins_of_100", "score_lower", "score_upper", require_all=False).round().cast(pl.Int64)
-    rows = items.with_columns(whole).select(*own, *kept).rows()
-    previews = [preview(texts.get(name, "")) for name in items["ID"]] if texts else []
-    return {"columns": columns, "rows": rows, "previews": previews}
+    return {
+        "own": own,
+        "kept": [(name, "n" if items[name].dtype.is_numeric() else "", False) for name in kept],
+        "rows": items.with_columns(whole).select(*own, *kept).rows(),
+        "previews": [preview(texts.get(name, "")) for name in items["ID"]] if texts else [],
+    }
 
 
 def _calibrated(judgements: pl.DataFrame, people: pl.DataFrame | None) -> list[tuple[str, Any]]:

@@ -67,7 +67,7 @@ def variants_of_result(run: VariantsResult, *, pseudonyms: bool = False) -> Repo
         table,
         content,
         provenance,
-        list(dict.fromkeys(judges)),
+        judges,
         notices,
         n_results=cases,
     )
@@ -109,5 +109,5 @@ def _pairs(run: VariantsResult, key: str, order: list[str]) -> list[tuple[Any, .
         if order.index(a) < order.index(b):
             first, second = a, b
             figures = [None if x is None else 1 - x for x in (figures[0], figures[2], figures[1])]
-        rows.append((order.index(first), order.index(second), (first, second, *map(percent, figures), rate.n)))
-    return [row for _, _, row in sorted(rows)]
+        rows.append((first, second, *map(percent, figures), rate.n))
+    return sorted(rows, key=lambda row: (order.index(row[0]), order.index(row[1])))

@@ -33,7 +33,6 @@ _INK = "#1c2430"
 _SOFT = "#5b6472"
 _LINE = "#e4e7ec"
 _ON_PAPER = {"mark": "#2f6fde", "soft": _SOFT, "good": "#1f7a4d", "line": "#b4bac4"}
-_LOSES_EVEN_WINS = ["#c0530a", "#f8f8f6", "#1b5fb4"]
 _FONT = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"
 _PNG_DPI = 300
 _LINE_LENGTH = 104  # characters below the title
@@ -49,22 +48,19 @@ def require_drawing(what: str) -> None:
         raise MissingExtraError(what, "plots")
 
 
-def require_chart_file(path: FilePath, what: str = "the chart") -> Path:
+def require_chart_file(path: FilePath) -> None:
     """The file to write a chart to, refused before any work is done rather than after it.
 
     Args:
         path: the file.
-        what: what names it in a message, such as an option.
 
     Raises:
         InputError: when the ending is unknown, or its folder is missing.
         MissingExtraError: when what draws charts is not installed.
     """
-    target = require_suffix(path, what, CHART_SUFFIXES)
-    if not target.parent.is_dir():
-        raise FileFormatError(f"{what} {path} cannot be written: there is no folder {target.parent}; make it first")
-    require_drawing("a chart")
-    return target
+    folder = require_suffix(path, "the chart", CHART_SUFFIXES).parent
+    if not folder.is_dir():
+        raise FileFormatError(f"the chart {path} cannot be written: there is no folder {folder}; make it first")
 
 
 # The translation
@@ -78,7 +74,6 @@ _LAYERS: dict[str, list[tuple[str, Content, tuple[str, ...]]]] = {
         ("text", {"x": 4, "dy": -7, "align": "left", "aria": False}, ("y", "text")),
     ],
     "bars": [("bar", {"tooltip": True}, ("x_low", "x_high", "y")), ("text", {"aria": False}, ("x", "y", "text"))],
-    "cells": [("rect", {"tooltip": True}, ("x", "y")), ("text", {"aria": False}, ("x", "y", "text"))],
     "dots": [
         ("rule", _BAR, ("x_low", "x_high", "y")),
         ("rule", _BAR, ("x", "y_low", "y_high")),
@@ -107,16 +102,12 @@ def altair_of(picture: Picture, *, in_page: bool = False, width: int | None = No
     legend = {marks.name: colours[marks.colour] for marks in picture.marks if marks.name}
     key = alt.Scale(domain=list(legend), range=list(legend.values()))
     axes = {"x": picture.x, "y": picture.y}
+    names = picture.y.names
     layers = []
     for marks in picture.marks:
-        rows = [
-            {
-                **row,
-                "series": marks.name,
-                **{side: axis.names[row[side]] for side, axis in axes.items() if axis.names and side in row},
-            }
-            for row in marks.rows
-        ]
+        rows = [{**row, "series": marks.name} for row in marks.rows]
+        if names and marks.kind != "rule":
+            rows = [row | {"y": names[row["y"]]} for row in rows]
         base = alt.Chart(alt.InlineData(values=rows))
         for mark, options, fields in _LAYERS[marks.kind]:
             if not all(field in rows[0] for field in fields):
@@ -129,9 +120,6 @@ def altair_of(picture: Picture, *, in_page: bool = False, width: int | None = No
                 how["strokeDash"] = [5, 4]
             if mark == "text":
                 how["color"] = alt.ExprRef("datum.ink")
-            elif marks.kind == "cells":
-                scale = alt.Scale(domain=[0, 0.5, 1], range=_LOSES_EVEN_WINS, interpolate="rgb")
-                encoded["color"] = alt.Color("share:Q", scale=scale, legend=alt.Legend(title="row wins", format=".0%"))
             elif marks.name:
                 encoded["color"] = alt.Color("series:N", scale=key, title=None)
             else:
@@ -141,11 +129,11 @@ def altair_of(picture: Picture, *, in_page: bool = False, width: int | None = No
             layers.append(getattr(base, f"mark_{mark}")(**how).encode(**encoded))
     step = 34 if picture.marks[0].kind == "bars" else 22
     chart = alt.layer(*layers)
-    chart = chart.properties(height=step * len(picture.y.names) or picture.height)
+    chart = chart.properties(height=step * len(names) or picture.height)
     if in_page:
         zoom = alt.selection_interval(bind="scales", encodings=["x"], zoom="wheel![event.ctrlKey]")
         chart = chart.properties(width="container")
-        return chart if picture.y.names else chart.add_params(zoom)
+        return chart if names else chart.add_params(zoom)
     chart = chart.properties(width=width or picture.width)
     if picture.heading:
         chart = chart.properties(title=alt.TitleParams(picture.heading, fontWeight="normal", color=_SOFT))
@@ -156,16 +144,16 @@ def _channel(field: str, axes: Mapping[str, Axis], *, in_page: bool) -> Any:
     """A field on its axis."""
     import altair as alt
 
+    if field == "text":
+        return "text:N"
+    if field.endswith("_high"):
+        return f"{field}:Q"
     side = field[0]
-    if side not in axes or field.endswith("_high"):
-        return f"{field}:N" if side not in axes else f"{field}:Q"
     axis = axes[side]
-    channel = {"x": alt.X, "y": alt.Y}[side]
+    channel = alt.X if side == "x" else alt.Y
     if axis.names:
         limit: Any = alt.ExprRef("max(90, 0.3 * containerSize()[0])") if in_page else 230
         shown = alt.Axis(title=axis.title or None, grid=False, ticks=False, labelLimit=limit)
-        if side == "x":
-            shown.orient = "top"
         return channel(f"{field}:N", sort=None, scale=alt.Scale(domain=list(axis.names)), axis=shown)
     ticks = {"values": list(axis.ticks)} if axis.ticks else {"tickCount": 6}
     label = "format(100 * datum.value, 'd') + ' %'" if axis.in_percent else "format(datum.value, ',')"
@@ -260,7 +248,7 @@ def save_chart(chart: alt.TopLevelMixin, path: FilePath) -> Path:
         FileFormatError: when the ending is unknown, or the file cannot be written.
         MissingExtraError: when altair or what it draws with is not installed.
     """
-    target = require_chart_file(path)
+    target = Path(path)
     suffix = target.suffix.lower()
     with replacing(target) as temporary:
         if suffix == ".json":

@@ -19,6 +19,7 @@ from pairscale.core.options import FilePath, checked, optional, require_choice, 
 from pairscale.core.samples import read_samples
 from pairscale.core.tables import listed
 from pairscale.reporting.page import Report, origin_of, sheets_of, summed, write_page
+from pairscale.reporting.slips import as_printed
 from pairscale.store.labels import LABELLING
 from pairscale.store.marks import RESULTS, RUNS, STUDY_MARK, VARIANTS
 from pairscale.store.reading import PEOPLE, choose_condition, is_run, labels_variants, named_runs, read_comparisons
@@ -31,25 +32,6 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["ranking", "bias", "ab", "variants"]
 """What a run may be: texts that are ranked, a study of position bias, or a comparison of two variants or of more."""
-
-
-def _as_printed(found: Report, out: FilePath | None, *, slips: bool, private: bool, short: bool) -> Report:
-    """A report, or what is to be printed of it in place of the page.
-
-    Raises:
-        InputError: If the options do not go together, or with a table.
-    """
-    from pairscale.reporting.slips import as_short, as_slips
-
-    if private and not slips:
-        raise InputError("`private=` belongs to `slips=`")
-    if slips and short:
-        raise InputError("`slips=` and `short=` are two pages; give one of them")
-    if (slips or short) and out is not None and Path(out).suffix.lower() in TABLE_SUFFIXES:
-        raise InputError(f"slips and the short sheet are pages, and {out} is a table")
-    if slips:
-        return as_slips(found, private=private)
-    return as_short(found) if short else found
 
 
 @checked
@@ -121,17 +103,11 @@ def report(
         >>> ps.report("essays.db", title="Which essay is better?").name
         'essays.html'
     """
-    reading = named(samples=samples, a_col=a_col, b_col=b_col, winner_col=winner_col, encoding=encoding, key=key)
-    path, _, _ = written_report(
-        run, reading, out=out, title=title, kind=kind, condition=condition, without_texts=without_texts,
-        pseudonyms=pseudonyms, again=again, interactive=interactive, slips=slips, private=private, short=short,
-    )  # fmt: skip
-    return path
+    return written_report(**locals())[0]
 
 
 def written_report(
     run: Table | FilePath,
-    reading: Content,
     *,
     out: FilePath | None,
     title: str | None,
@@ -139,11 +115,14 @@ def written_report(
     condition: str | None,
     without_texts: bool,
     pseudonyms: bool,
+    slips: bool,
+    private: bool,
+    short: bool,
     again: FilePath | None,
     interactive: bool,
-    **printed: bool,
+    **reading: Any,
 ) -> tuple[Path, Report, int | None]:
-    """What :func:`report` does: the file, what it holds, and how many cases to look at again were written.
+    """What :func:`report` does with its options: the file, what it holds, and the cases to look at again.
 
     Raises:
         InputError: If an option does not fit the run.
@@ -156,6 +135,7 @@ def written_report(
     _require_interactive(interactive, out)
     run, files = named_runs(run)
     path = str(run) if isinstance(run, str | os.PathLike) and not is_pattern(run) else None
+    reading = named(**reading)
     how = {"texts": not without_texts, "pseudonyms": pseudonyms}
     if path is not None and files is None and is_run(path):
         require_none(reading, "a run file knows its columns and its texts")
@@ -166,7 +146,7 @@ def written_report(
         found = report_of_result(read_judge_card(path))
     else:
         found = _of_results(files or run, kind, condition, reading, **how)
-    found = _as_printed(found, out, **printed)
+    found = as_printed(found, out, slips=slips, private=private, short=short)
     if again is not None and found.write_again is None:
         raise InputError("`again=` writes texts for people to label, and there are none here; give `samples=` or a run")
     target = page_of(path) if out is None else Path(out)
@@ -220,7 +200,7 @@ def write_report(
     """
     _require_interactive(interactive, path)
     found = report_of_result(source, samples, judge, texts=texts, pseudonyms=pseudonyms)
-    found = _as_printed(found, path, slips=slips, private=private, short=short)
+    found = as_printed(found, path, slips=slips, private=private, short=short)
     return _write(found, Path(path), title=title, interactive=interactive)
 
 
@@ -522,7 +502,7 @@ def _status_of_several(files: Sequence[str]) -> RunStatus:
 
 
 def _summed(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    return {name: sum(one[name] for one in counts) for name in counts[0]}
+    return pl.DataFrame(counts).sum().row(0, named=True)
 
 
 def comparisons_of(results: Any, condition: str | None, *, samples: Any = None, **reading: Any) -> Comparisons:

@@ -31,7 +31,7 @@ _WIDER = 1.5  # from here on the spread of the scores says something about that 
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BayesFit(PlotMixin, table="_items", columns=ITEM_FIGURES, charts=("scores", "ranks", "wins")):
+class BayesFit(PlotMixin, table="_items", columns=ITEM_FIGURES, charts=("scores", "ranks")):
     """Bayesian fits of one set of results, or of growing parts of it.
 
     Attributes:
