@@ -26,7 +26,8 @@ _NEEDS = {
     "assert ps.read_samples('docs').rows() == [('a', 'Text')]\n"
     "import polars as pl; pl.DataFrame({'ID': ['a'], 'text': ['b']}).write_excel('t.xlsx'); "
     "assert ps.read_samples('t.xlsx').height == 1",
-    "plots": "ps.fit(ps.example_writing_results).plot('scores.svg')",
+    "plots": "from pairscale.cli import main; ps.example_writing_results.write_csv('r.csv'); "
+    "main(['fit', 'r.csv', '--chart', 'scores.svg'])",
     "postgres": "import psycopg, sqlalchemy; sqlalchemy.create_engine('postgresql+psycopg://localhost/x')",
     "web": "from pairscale.people import Address, serve_run; import urllib.request; "
     "ps.submit_pairs(ps.make_pairs(ps.example_writing_samples.head(3)), 'lexical', run='web.db')\n"

@@ -70,7 +70,7 @@ said = {
         command("traits", "--out", "traits.xlsx"),
         command("report", "run.db", "--out", "report.xlsx"),
     ],
-    "plots": [command("report", "run.db", "--interactive"), call(lambda: ps.fit("run.db").plot("a.png"))],
+    "plots": [command("fit", "run.db", "--chart", "chart.svg"), command("fit", "run.db", "--chart", "a.png")],
     "postgres": [call(lambda: ps.open_run("postgresql://localhost/pairscale")), command("status", "postgresql://l/p")],
     "web": [command("watch", "run.db"), command("label", "run.db", "--labellers", "ann")],
 }

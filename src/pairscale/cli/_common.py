@@ -93,6 +93,13 @@ def _option(name: str) -> str:
     return f"--{_OTHER_NAMES.get(name, name).replace('_', '-')}"
 
 
+def require_chart(path: FilePath) -> None:
+    """Refuse the file of a chart before any work is done."""
+    from pairscale.reporting.vega import require_chart_file
+
+    require_chart_file(Path(path), "--chart")
+
+
 def popped(arguments: Arguments, names: Iterable[str]) -> Arguments:
     """Take the arguments of these names out, as far as they are there."""
     return {name: arguments.pop(name) for name in names if name in arguments}

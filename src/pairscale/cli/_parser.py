@@ -24,7 +24,8 @@ _PANELS = {
     "fail_if margin max_errors",
     "People": "labellers labels_per_case instructions host port url plain terminal status next",
     "Columns": "id_col text_col input_col output_col a_col b_col winner_col encoding strict skip_unreadable unit rater",
-    "Output": "run manifest out as_json columns progress summary again title interactive without_texts pseudonyms",
+    "Output": "run manifest out as_json columns chart chart_kind width font_size no_title progress summary again "
+    "title interactive without_texts pseudonyms",
 }
 """Options by what they are about; all others come first, and belong to one command."""
 

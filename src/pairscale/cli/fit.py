@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import pairscale as ps
-from pairscale.cli._common import Arguments, Output, echo, fields, popped, say, show_table
+from pairscale.cli._common import Arguments, Output, echo, fields, popped, require_chart, say, show_table
 from pairscale.cli.from_verb import from_verb
 from pairscale.core.errors import InputError
 from pairscale.core.notices import NOT_TOLD, is_told
+from pairscale.core.options import FilePath
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,6 +45,11 @@ def command(
     emit: Output,
     *,
     fit_statistics: bool = False,
+    chart: FilePath | None = None,
+    chart_kind: Literal["scores", "ranks", "judges"] = "scores",
+    width: int | None = None,
+    font_size: float | None = None,
+    no_title: bool = False,
     columns: Literal["short", "all"] | None = None,
 ) -> None:
     """Turn comparisons into scores, ranks, intervals and a reliability.
@@ -61,6 +67,12 @@ def command(
         data: A run file, several or their folder, people's labels, a table of results of any known form, or
             'parts/*.parquet'.
         fit_statistics: For bt: also show how well each text and each judge fits the scores (infit, outfit).
+        chart: Draw the result: svg, png, pdf, html or json, by the ending.
+        chart_kind: What to draw: scores; ranks (bt and bayes; adds rank intervals to the table of bt); judges (bt): how
+            well each judge fits the scale.
+        width: With --chart: its width in pixels.
+        font_size: With --chart: the size of names and numbers in pixels.
+        no_title: With --chart: neither title nor notes.
         columns: short: rank, ID, score and interval; all. By default the screen shows short, and --out writes all.
 
     Examples:
@@ -73,26 +85,32 @@ def command(
         pairscale fit shards/
         pairscale fit gpt.db claude.db --model bayes --judges slopes
         pairscale fit run.db --model elo --json
+        pairscale fit run.db --chart ranking.svg
+        pairscale fit people.jsonl --chart judges.pdf --chart-kind judges
         pairscale fit results.csv --engine mle --reference S01
     """
     from pairscale.core.samples import with_kept
     from pairscale.core.tables import TIMES
     from pairscale.models.fitting import counted_by
     from pairscale.models.model_checks import check_model
+    from pairscale.reporting.charts import plot
     from pairscale.store.reading import read_comparisons
 
     model = arguments["model"]
+    if chart is not None:
+        require_chart(chart)
     if fit_statistics and model != "bt":
         raise InputError("fit_statistics belongs to model='bt'; leave it out", "fit_statistics")
     source = arguments["data"]
     reading = popped(arguments, ("condition", "a_col", "b_col", "winner_col", "encoding", "key"))
     keep = None
-    if not fit_statistics:
+    if not fit_statistics and chart_kind != "judges":
         keep = counted_by(model, answer=arguments["answer"], judges=arguments["judges"])
     every_judge = arguments["judges"] == "slopes"
     results = read_comparisons(source, **reading, aloud=False, keep=keep, every_judge=every_judge)
     say(f"{source if isinstance(source, str) else ', '.join(source)}: {results.line}")
-    fit: Any = ps.fit(**arguments | {"data": results}, progress=True)
+    is_ranked = chart is not None and chart_kind == "ranks" and model == "bt"
+    fit: Any = ps.fit(**arguments | {"data": results}, rank_intervals=is_ranked, progress=True)
     if model == "elo":
         facts, items, names = _elo(fit)
     elif model == "bt":
@@ -107,6 +125,9 @@ def command(
         items, kept = with_kept(items, results.samples)
         names += kept
     short = items.select(names)
+    if chart is not None:
+        plot(fit, chart_kind, chart, title="" if no_title else None, width=width, font_size=font_size)
+        say(f"wrote the chart to {chart}")
     more = [facts.get("judges")]
     if fit_statistics:
         facts["fit_statistics"] = fields(ps.fit_statistics(fit), "items judges")

@@ -48,19 +48,22 @@ def require_drawing(what: str) -> None:
         raise MissingExtraError(what, "plots")
 
 
-def require_chart_file(path: FilePath) -> None:
+def require_chart_file(path: FilePath, what: str = "the chart") -> Path:
     """The file to write a chart to, refused before any work is done rather than after it.
 
     Args:
         path: the file.
+        what: what names it in a message, such as an option.
 
     Raises:
         InputError: when the ending is unknown, or its folder is missing.
         MissingExtraError: when what draws charts is not installed.
     """
-    folder = require_suffix(path, "the chart", CHART_SUFFIXES).parent
-    if not folder.is_dir():
-        raise FileFormatError(f"the chart {path} cannot be written: there is no folder {folder}; make it first")
+    target = require_suffix(path, what, CHART_SUFFIXES)
+    if not target.parent.is_dir():
+        raise FileFormatError(f"{what} {path} cannot be written: there is no folder {target.parent}; make it first")
+    require_drawing("a chart")
+    return target
 
 
 # The translation
@@ -248,7 +251,7 @@ def save_chart(chart: alt.TopLevelMixin, path: FilePath) -> Path:
         FileFormatError: when the ending is unknown, or the file cannot be written.
         MissingExtraError: when altair or what it draws with is not installed.
     """
-    target = Path(path)
+    target = require_chart_file(path)
     suffix = target.suffix.lower()
     with replacing(target) as temporary:
         if suffix == ".json":
