@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,13 +13,12 @@ from pairscale.core.notices import mention, notice, plural
 from pairscale.core.options import FilePath, ProgressMode, checked
 from pairscale.evaluate.formats.reading import (
     holds_rows,
-    is_table,
+    is_path,
     name_of,
     named_columns,
     of_variant,
     read_answers,
     read_both_outputs,
-    read_tasks,
     recorded,
     source_of,
     variants_of,
@@ -159,6 +158,7 @@ def ab(
         >>> ps.ab(old, new, criterion="says more", judge=longer, progress=False).tally("says more")
         (0, 2, 0)
     """
+    given = dict(locals())
     if (judge is None and labels is None) or (isinstance(judge, str) and judge == "lexical"):
         notice("the judge is lexical, a baseline that reads no criterion; name a better one with `judge=`")
     criteria = criteria_of(criterion)
@@ -169,25 +169,13 @@ def ab(
     is_ranking = bool(more or variant) or baseline is not None
     # What is compared is read before the judge is made, which asks for a key.
     if is_ranking:
-        of_two = {
-            "variant_a": variant_a, "variant_b": variant_b, "prompt_a": prompt_a, "prompt_b": prompt_b,
-            "name_a": name_a != "A", "name_b": name_b != "B", "a_col": a_col, "b_col": b_col, "labels": labels,
-            "manifest": manifest, "control": control, "stop_when": stop_when, "repeats": repeats != 1,
-            "b": variant and b is not None, "suite": variant and suite is not None,
-            "variant_timeout": not variant and variant_timeout is not None,
-        }  # fmt: skip
-        for option, value in of_two.items():
-            if value:
-                words = f"`{option}=` does not go with a ranking of three variants or more; leave it out"
-                raise InputError(words, option)
-        given = [] if variant else [source for source in (a, b, *more) if source is not None]
-        sources = _named_sources(given, named, encoding)
+        _refuse_options_of_two(given)
+        sources = {} if variant else _named_sources([a, b, *more], named, encoding)
         tasks = read_suite(a if variant else suite, named, encoding)
     else:
         sides, variants, names, tasks = read_compared(
-            a, b, suite, (variant_a, variant_b), (prompt_a, prompt_b), (name_a, name_b), named, a_col=a_col,
-            b_col=b_col, encoding=encoding,
-        )  # fmt: skip
+            a, b, suite, (variant_a, variant_b), (prompt_a, prompt_b), (name_a, name_b), named, (a_col, b_col), encoding
+        )
     settings = {**(judge_args or {}), **model_settings(judges, base_url=base_url, price=price)}
     comparators = _comparators(
         criteria, judges, labels, key, encoding, swap=swap, retries=retries, judge_args=settings or None
@@ -201,21 +189,43 @@ def ab(
         return run_sync(lambda: rank_variants(asking, tasks or (), several, variant_timeout, baseline), run=run)
     if is_ranking:
         return run_sync(lambda: rank_answers(asking, sources, tasks, baseline), run=run)
-    about: dict[str, Any] = {"control": control_names(control) if control else ()}
+    controlled = control_names(control) if control else ()
     if sides is None:
         if manifest is not None:
             raise InputError(
                 "`manifest=` belongs to recorded answers; export_pairwise_cases writes one from those that a run file "
                 "keeps"
             )
-        about |= {"repeats": repeats, "variant_timeout": variant_timeout}
-        return run_sync(lambda: asking.compare_variants(tasks or (), variants, names, **about), run=run)
+        return run_sync(
+            lambda: asking.compare_variants(
+                tasks or (), variants, names, repeats=repeats, variant_timeout=variant_timeout, control=controlled
+            ),
+            run=run,
+        )
     if repeats != 1 or variant_timeout is not None:
         raise InputError("`repeats=` and `variant_timeout=` belong to a suite, not to recorded answers")
     if manifest is not None:
         cases = export_pairwise_cases(*sides, criteria=criteria, out=manifest, suite=tasks)
         mention(f"wrote {cases.n_cases:,} cases to {manifest}, and their key (not for labellers) to {cases.key_path}")
-    return run_sync(lambda: asking.compare_answers(*sides, names, suite=tasks, **about), run=run)
+    return run_sync(lambda: asking.compare_answers(*sides, names, suite=tasks, control=controlled), run=run)
+
+
+_OF_TWO = (
+    "variant_a variant_b prompt_a prompt_b name_a name_b a_col b_col labels manifest control stop_when repeats".split()
+)
+
+
+def _refuse_options_of_two(given: Mapping[str, Any]) -> None:
+    """Refuse what belongs to two variants in a ranking of three or more."""
+    options = signature(ab).parameters
+    unused = [name for name in _OF_TWO if given[name] != options[name].default]
+    if given["variant"]:
+        unused += [name for name in ("b", "suite") if given[name] is not None]
+    elif given["variant_timeout"] is not None:
+        unused.append("variant_timeout")
+    if unused:
+        words = f"`{unused[0]}=` does not go with a ranking of three variants or more; leave it out"
+        raise InputError(words, unused[0])
 
 
 def _named_variants(variants: Sequence[str]) -> dict[str, str]:
@@ -229,15 +239,11 @@ def _named_variants(variants: Sequence[str]) -> dict[str, str]:
 
 def _named_sources(sources: Sequence[Any], named: Mapping[str, str], encoding: str | None) -> dict[str, Any]:
     """Answers by what their files are called, by their paths where two are called alike; tables are A, B, C."""
-    paths = [str(one) if isinstance(one, str | os.PathLike) else chr(ord("A") + n) for n, one in enumerate(sources)]
-    stems = [Path(path).stem for path in paths]
-    names = stems if len(set(stems)) == len(stems) else paths
-    return {name: read_source(source, named, name, encoding) for name, source in zip(names, sources, strict=True)}
-
-
-def is_variant(given: Any) -> bool:
-    """Whether something answers tasks, and is no recorded answers."""
-    return isinstance(given, ModelVariant) or (callable(given) and not isinstance(given, TraceSource))
+    paths = [str(one) if is_path(one) else chr(ord("A") + at) for at, one in enumerate(sources) if one is not None]
+    names = [Path(path).stem for path in paths]
+    if len(set(names)) < len(names):
+        names = paths
+    return {name: read_source(source, named, name, encoding) for name, source in zip(names, sources, strict=False)}
 
 
 def _comparators(
@@ -267,18 +273,6 @@ def _comparators(
     return made
 
 
-def _variant(variant: Any, prompt: str | None, side: str) -> Any:
-    if variant is None:
-        raise InputError(
-            f"a suite needs `variant_{side}=`; else name two files of answers, A and B, or the columns of both in one "
-            "file (`a_col=` and `b_col=`)",
-            f"variant_{side}",
-        )
-    if prompt is None:
-        return variant
-    return ModelVariant(variant, read_text(prompt) if prompt.endswith(".txt") else prompt)
-
-
 # What is compared
 
 
@@ -290,68 +284,81 @@ def read_compared(
     prompts: tuple[str | None, str | None],
     names: tuple[str, str],
     named: Mapping[str, str],
-    *,
-    a_col: str | None,
-    b_col: str | None,
+    columns: tuple[str | None, str | None],
     encoding: str | None,
-) -> tuple[tuple[Any, Any] | None, tuple[Any, Any], tuple[str, str], Suite | None]:
+) -> tuple[tuple[Any, Any] | None, Any, tuple[str, str], Suite | None]:
     """What two variants are compared by: their recorded answers, or else the variants; their names; the tasks.
-
-    Raises:
-        InputError: If something cannot be read, or does not belong together.
-    """
-    if b is not None and suite is not None and (is_variant(a) or is_variant(b)):
-        variants = (a, b)
-        a, b, suite = suite, None, None
-    if not any((*variants, *prompts)):
-        sides, names = read_sides(a, b, names, named, a_col=a_col, b_col=b_col, encoding=encoding)
-        if sides is not None:
-            return sides, variants, names, read_suite(suite, named, encoding)
-    if b is not None or suite is not None:
-        raise InputError("variants belong to a suite, which is the first argument and alone; `suite=` to two files")
-    made = (_variant(variants[0], prompts[0], "a"), _variant(variants[1], prompts[1], "b"))
-    return None, made, names, read_suite(a, named, encoding)
-
-
-def read_sides(
-    a: Any,
-    b: Any,
-    names: tuple[str, str],
-    named: Mapping[str, str],
-    *,
-    a_col: str | None,
-    b_col: str | None,
-    encoding: str | None,
-) -> tuple[tuple[Any, Any] | None, tuple[str, str]]:
-    """The recorded answers of A and B, and their names; None for the answers where A is a suite.
 
     Args:
         a: Answers of A, of both, or a suite.
         b: Answers of B.
+        suite: The tasks, where ``a`` is none.
+        variants: A and B, where ``a`` is a suite.
+        prompts: Of models that are A and B.
         names: What A and B are called.
         named: By our name, the columns that the user named.
-        a_col: The column of A's answers in one file that holds both.
-        b_col: The same for B.
+        columns: Of A's and B's answers in one file that holds both.
         encoding: Of text files that are not UTF-8.
 
     Raises:
-        InputError: If they cannot be read.
+        InputError: If something cannot be read, or does not belong together.
     """
-    is_one_file = b is None and holds_rows(a)
-    if a_col is not None or b_col is not None:
-        if a_col is None or b_col is None or not is_one_file or "output" in named:
+    if (
+        b is not None
+        and suite is not None
+        and any((callable(one) and not isinstance(one, TraceSource)) or isinstance(one, ModelVariant) for one in (a, b))
+    ):
+        variants = (a, b)
+        a, b, suite = suite, None, None
+    if not any((*variants, *prompts)):
+        sides: Any = None
+        if any(columns):
+            sides = _read_columns(a, b, names, named, columns, encoding)
+        elif b is not None:
+            sides = (read_source(a, named, names[0], encoding), read_source(b, named, names[1], encoding))
+        elif holds_rows(a):
+            sides, names = _read_both(a, names, named, encoding)
+        if sides is not None:
+            return sides, variants, names, read_suite(suite, named, encoding)
+    if b is not None or suite is not None:
+        raise InputError("variants belong to a suite, which is the first argument and alone; `suite=` to two files")
+    made = []
+    for side, variant, prompt in zip("ab", variants, prompts, strict=True):
+        if variant is None:
             raise InputError(
-                "`a_col=` and `b_col=` belong together, to one file or table that holds the answers of A and B, and "
-                "`output_col=` to a file with those of one"
+                f"a suite needs `variant_{side}=`; else name two files of answers, A and B, or the columns of both in "
+                "one file (`a_col=` and `b_col=`)",
+                f"variant_{side}",
             )
-        both = read_both_outputs(a, a_col, b_col, named, encoding)
-        columns = f"{names[0]} = column {a_col}, {names[1]} = column {b_col}"
-        mention(f"{plural(len(both[0]), 'task')} from {name_of(a)}; {columns}")
-        return both, names
-    if b is not None:
-        return (read_source(a, named, names[0], encoding), read_source(b, named, names[1], encoding)), names
-    if not is_one_file:
-        return None, names
+        if prompt is None:
+            made.append(variant)
+        else:
+            made.append(ModelVariant(variant, read_text(prompt) if prompt.endswith(".txt") else prompt))
+    return None, made, names, read_suite(a, named, encoding)
+
+
+def _read_columns(
+    a: Any,
+    b: Any,
+    names: tuple[str, str],
+    named: Mapping[str, str],
+    columns: tuple[str | None, str | None],
+    encoding: str | None,
+) -> Any:
+    """The answers of A and B from two columns of one file."""
+    if None in columns or b is not None or not holds_rows(a) or "output" in named:
+        raise InputError(
+            "`a_col=` and `b_col=` belong together, to one file or table that holds the answers of A and B, and "
+            "`output_col=` to a file with those of one"
+        )
+    sides = read_both_outputs(a, columns, named, encoding)
+    shown = ", ".join(f"{name} = column {column}" for name, column in zip(names, columns, strict=True))
+    mention(f"{plural(len(sides[0]), 'task')} from {name_of(a)}; {shown}")
+    return sides
+
+
+def _read_both(a: Any, names: tuple[str, str], named: Mapping[str, str], encoding: str | None) -> tuple[Any, Any]:
+    """The answers of two variants from one file, and their names; None for the answers where it is a suite."""
     try:
         answers = read_answers(a, named, encoding)
     except InputError:
@@ -364,8 +371,7 @@ def read_sides(
         raise InputError(
             f"{name_of(a)} holds the answers of {', '.join(variants)}; name two of them with name_a= and name_b="
         )
-    own = [source_of(of_variant(answers, name, name_of(a))) for name in chosen]
-    return (own[0], own[1]), (chosen[0], chosen[1])
+    return [source_of(of_variant(answers, name, name_of(a))) for name in chosen], chosen
 
 
 def read_source(given: Any, named: Mapping[str, str], name: str, encoding: str | None) -> Any:
@@ -379,15 +385,9 @@ def read_source(given: Any, named: Mapping[str, str], name: str, encoding: str |
 
 def read_suite(given: Any, named: Mapping[str, str], encoding: str | None) -> Suite | None:
     """The tasks; None where there are none."""
-    if given is None or isinstance(given, Suite):
-        return given
-    if "output" in named:
-        raise InputError("`output_col=` belongs to files of answers; a suite has none")
-    if is_table(given):
-        return Suite.from_list(read_tasks(given, named), source=name_of(given))
-    if not isinstance(given, str | os.PathLike):
-        return as_suite(given)
-    columns = {"id_col": named.get("task_id"), "input_col": named.get("input")}
-    tasks = Suite.from_file(given, **columns, encoding=encoding)
-    mention(f"{plural(len(tasks), 'task')} from {given}")
-    return tasks
+    if given is None:
+        return None
+    suite = as_suite(given, named, encoding)
+    if is_path(given):
+        mention(f"{plural(len(suite), 'task')} from {given}")
+    return suite

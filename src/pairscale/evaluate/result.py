@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
@@ -43,6 +43,8 @@ from pairscale.evaluate.wording import summary_of, verdict_of
 if TYPE_CHECKING:
     from pairscale.evaluate.inference.cases import Ties
     from pairscale.evaluate.inference.win_rate import Interval
+
+T = TypeVar("T")
 
 # How far two comparators agree
 
@@ -83,24 +85,23 @@ class PairwiseAgreement(ReprMixin):
 
 def agreement_of(run: PairwiseRunResult, x: str, y: str) -> PairwiseAgreement:
     """How far two comparators of a run agree; see :meth:`PairwiseRunResult.agreement`."""
-    of_y = {(case.task_id, case.repeat): case for case in run.of(y)}
-    shared = [(case, of_y[case.task_id, case.repeat]) for case in run.of(x) if (case.task_id, case.repeat) in of_y]
+    by_x, by_y = ({(case.task_id, case.repeat): case for case in run.of(key)} for key in (x, y))
+    shared = [(by_x[name], by_y[name]) for name in by_x if name in by_y]
     answered = [
         (one.task_id, str(one.winner), str(two.winner))
         for one, two in shared
         if one.winner and two.winner and (run.failures == "shown" or one.failed is None)
     ]
-    if not answered:
-        return PairwiseAgreement(left_out=len(shared))
-    _, by_x, by_y = (list(column) for column in zip(*answered, strict=True))
-    with without_notices():  # the result carries them
-        measured = agreement(two_raters(by_x, by_y), seed=1)
-    kappa = measured.table.filter(statistic="cohen_kappa").row(0, named=True)
     n = len(answered)
-    few = f"no interval of kappa: {n} cases are too few, it takes {LEAST_UNITS}"
+    if not n:
+        return PairwiseAgreement(left_out=len(shared))
+    met = [(winner_x, winner_y) for _, winner_x, winner_y in answered]
+    with without_notices():  # the result carries them
+        measured = agreement(two_raters(*(list(winners) for winners in zip(*met, strict=True))), seed=1)
+    kappa = measured.table.row(by_predicate=pl.col("statistic") == "cohen_kappa", named=True)
     differing = tuple(case for case in answered if case[1] != case[2])
     agreed = n - len(differing)
-    met = list(zip(by_x, by_y, strict=True))
+    few = f"no interval of kappa: {n} cases are too few, it takes {LEAST_UNITS}"
     return PairwiseAgreement(
         rate=agreed / n,
         cohen_kappa=kappa["estimate"],
@@ -151,19 +152,21 @@ class VariantFigures:
     def words(self) -> dict[str, str]:
         """The figures as texts, ``unknown`` where no trace has them."""
         rate = "" if self.failure_rate is None else f" ({100 * self.failure_rate:.0f} %)"
-        return {
-            "failed": f"{self.failures:,} of {self.answers:,}{rate}",
-            "median latency": _figure(self.latency_ms, "{:,.0f} ms"),
-            "mean tokens": _figure(self.tokens, "{:,.0f}"),
-            "mean cost": _figure(self.cost, "${:,.4f}"),
-        }
+        words = {"failed": f"{self.failures:,} of {self.answers:,}{rate}"}
+        for what, (name, form) in _FIGURES.items():
+            value = getattr(self, name)
+            words[what] = "unknown" if value is None else form.format(value)
+        return words
 
 
-def _figure(value: float | None, form: str) -> str:
-    return "unknown" if value is None else form.format(value)
+_FIGURES = {
+    "median latency": ("latency_ms", "{:,.0f} ms"),
+    "mean tokens": ("tokens", "{:,.0f}"),
+    "mean cost": ("cost", "${:,.4f}"),
+}
 
 
-def figures_of(side: str, traces: Iterable[Trace]) -> VariantFigures:
+def figures_of(side: str, traces: Sequence[Trace]) -> VariantFigures:
     """What the traces of a variant say together.
 
     Args:
@@ -174,14 +177,12 @@ def figures_of(side: str, traces: Iterable[Trace]) -> VariantFigures:
         >>> figures_of("b", [Trace("Rome.", tokens=3), Trace("", tokens=5)]).words()["failed"]
         '1 of 2 (50 %)'
     """
-    answers = list(traces)
-    latency = [trace.duration_ms for trace in answers if trace.duration_ms is not None]
-    tokens = [trace.tokens for trace in answers if trace.tokens is not None]
-    cost = [trace.cost for trace in answers if trace.cost is not None]
+    known = {name: [getattr(one, name) for one in traces] for name in ("duration_ms", "tokens", "cost")}
+    latency, tokens, cost = ([value for value in values if value is not None] for values in known.values())
     return VariantFigures(
         side,
-        len(answers),
-        sum(trace.failure is not None for trace in answers),
+        len(traces),
+        sum(trace.failure is not None for trace in traces),
         statistics.median(latency) if latency else None,
         statistics.fmean(tokens) if tokens else None,
         statistics.fmean(cost) if cost else None,
@@ -300,13 +301,11 @@ def cases_table(cases: Iterable[PairwiseCase], failures: Failures) -> pl.DataFra
     """Cases as a table with the columns of :data:`CASES`, as they count when failures count in this way."""
     rows = []
     for case in cases:
-        row = {name: getattr(case, name) for name in CASES}
         kind, winner = count_failure(case.failed, case.outcome, case.winner, failures)
-        row["outcome"] = str(kind)
-        row["winner"] = winner if kind is Outcome.WIN else None
-        row["tags"] = list(case.tags)
+        row = {name: getattr(case, name) for name in CASES}
+        row |= {"outcome": str(kind), "winner": winner if kind is Outcome.WIN else None, "tags": list(case.tags)}
         if case.failed is not None and failures != "shown":  # no comparator was asked
-            row["preference"] = row["probability"] = None
+            row |= {"preference": None, "probability": None}
         rows.append(row)
     return pl.DataFrame(rows, schema=CASES)
 
@@ -523,12 +522,12 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         table = self.frame(key)
         notices = []
         for name in names:
-            if name != "length":
-                for side in "ab":
-                    values = [case.measures(side).get(name) for case in cases]
-                    table = table.with_columns(pl.Series(f"{name}_{side}", values, dtype=pl.Float64))
-                if table[f"{name}_a"].null_count() == len(cases):
-                    notices.append(f"no case has a number {name!r} of both answers")
+            if name == "length":
+                continue
+            columns = {f"{name}_{side}": [case.measures(side).get(name) for case in cases] for side in "ab"}
+            table = table.with_columns(pl.Series(column, values, pl.Float64) for column, values in columns.items())
+            if table[f"{name}_a"].null_count() == len(cases):
+                notices.append(f"no case has a number {name!r} of both answers")
         rate = controlled_rate(table, names, level=level)
         if self.sequential and rate.ci is not None:
             notices.append("no interval: the outcomes were looked at after every case, and none here allows for that")
@@ -643,21 +642,24 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         kept = {name: value for name, value in document.items() if name in _FIELDS}
         for name in ("keys", "unasked", "control", "prices_as_of"):
             kept[name] = tuple(document.get(name, ()))
-        cases = []
-        for case in document["cases"]:  # also those of an earlier version
-            own = {name: case[name] for name in _CASE_FIELDS if name in case}
-            own |= {"outcome": Outcome(case["outcome"]), "tags": tuple(case["tags"])}
-            cases.append(PairwiseCase(**own))
-        kept["cases"] = tuple(cases)
+        kept["cases"] = tuple(_case(case) for case in document["cases"])
         kept["unmatched"] = tuple(Unmatched(**task) for task in document["unmatched"])
-        kept["variants"] = tuple(
-            VariantFigures(**{name: value for name, value in variant.items() if name != "failure_rate"})
-            for variant in document.get("variants", ())
-        )
+        kept["variants"] = tuple(_known(VariantFigures, variant) for variant in document.get("variants", ()))
         kept["provenance"] = Provenance(**document["provenance"])
         return cls(**kept)
 
 
-_CASE_FIELDS = tuple(one.name for one in fields(PairwiseCase))
+def _known(record: type[T], document: Mapping[str, Any]) -> T:
+    """A record of a document that may hold more or less than it, as those of other versions do."""
+    names = {one.name for one in fields(record)}  # type: ignore[arg-type]
+    return record(**{name: value for name, value in document.items() if name in names})
+
+
+def _case(document: Mapping[str, Any]) -> PairwiseCase:
+    changed = {"outcome": Outcome(document["outcome"]), "tags": tuple(document["tags"])}
+    return _known(PairwiseCase, {**document, **changed})
+
+
+_FIELDS = tuple(one.name for one in fields(PairwiseCase))
 _FIELDS = tuple(one.name for one in fields(PairwiseRunResult) if one.init and one.name != "store_dir")
 """What a saved result holds."""

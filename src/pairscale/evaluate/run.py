@@ -458,7 +458,7 @@ class PairwiseRun:
             stopped=self.stopped,
             sequential=self.stop_rule is not None,
             failures=self.failures,
-            variants=tuple(figures_of(side, (traces[at] for _, traces in done)) for at, side in enumerate("ab")),
+            variants=tuple(figures_of(side, [traces[at] for _, traces in done]) for at, side in enumerate("ab")),
             **about,
         )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import unicodedata
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -150,10 +149,10 @@ class Suite(ReprMixin):
         Raises:
             InputError: that names the file and the row.
         """
-        from pairscale.evaluate.formats.reading import named_columns, read_tasks  # it reads with the parts of this
+        from pairscale.evaluate.formats.reading import named_columns  # it reads with the parts of this
 
-        rows = read_tasks(path, named_columns(id_col, input_col), encoding)
-        return cls.from_list(rows, name=name or Path(path).stem, source=str(path))
+        suite = as_suite(path, named_columns(id_col, input_col), encoding)
+        return suite if name is None else replace(suite, name=name)
 
     from_jsonl = from_file
     from_csv = from_file
@@ -163,11 +162,13 @@ SuiteLike: TypeAlias = "Suite | FilePath | Iterable[Task | Mapping[str, Any] | s
 """A suite, a file of tasks, a list of tasks, or a suite of AG2."""
 
 
-def as_suite(suite: SuiteLike | Any) -> Suite:
-    """A suite of what a run is given: a :class:`Suite`, a file, a list of tasks, or a suite of AG2.
+def as_suite(suite: SuiteLike | Any, named: Mapping[str, str] | None = None, encoding: str | None = None) -> Suite:
+    """A suite of what a run is given: a :class:`Suite`, a file, a table, a list of tasks, or a suite of AG2.
 
     Args:
         suite: the suite; one of another library is known by its tasks, which have ``inputs`` and ``task_id``.
+        named: of a file or a table, by our name, the columns that the user named.
+        encoding: of a text file that is not UTF-8.
 
     Raises:
         InputError: it is none of these.
@@ -176,10 +177,17 @@ def as_suite(suite: SuiteLike | Any) -> Suite:
         >>> len(as_suite(["Two plus two?", "Three plus three?"]))
         2
     """
+    from pairscale.evaluate.formats.reading import is_path, is_table, name_of, read_tasks  # it reads with parts of this
+
     if isinstance(suite, Suite):
         return suite
-    if isinstance(suite, str | os.PathLike):
-        return Suite.from_file(suite)
+    if named and "output" in named:
+        raise InputError("`output_col=` belongs to files of answers; a suite has none")
+    if is_path(suite):
+        rows = read_tasks(suite, named, encoding)
+        return Suite.from_list(rows, name=Path(str(suite)).stem, source=str(suite))
+    if is_table(suite):
+        return Suite.from_list(read_tasks(suite, named), source=name_of(suite))
     tasks = getattr(suite, "tasks", suite)
     if isinstance(tasks, Iterable) and not isinstance(tasks, Mapping):
         return Suite.from_list(tasks)

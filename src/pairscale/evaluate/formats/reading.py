@@ -132,28 +132,33 @@ def named_columns(id_col: str | None, input_col: str | None, output_col: str | N
     return {ours: theirs for ours, theirs in named.items() if theirs is not None}
 
 
+def is_path(given: Any) -> bool:
+    """Whether it is the path of a file or a folder."""
+    return isinstance(given, str | os.PathLike)
+
+
 def is_table(given: Any) -> bool:
     """Whether it is a table in memory: a list of dicts, or a pandas, Polars or Arrow table."""
     if isinstance(given, list | tuple):
-        return bool(given) and all(isinstance(row, Mapping) for row in given)
+        return _are_rows(list(given))
     return isinstance(given, pl.LazyFrame) or hasattr(given, "iloc") or hasattr(given, "__arrow_c_stream__")
 
 
 def name_of(given: Any) -> str:
     """What messages call a file or a table."""
-    return str(given) if isinstance(given, str | os.PathLike) else "the table"
+    return str(given) if is_path(given) else "the table"
 
 
 def holds_rows(given: Any) -> bool:
     """Whether it is a file or a table, and no folder."""
-    return is_table(given) or (isinstance(given, str | os.PathLike) and not Path(given).is_dir())
+    return is_table(given) or (is_path(given) and not Path(given).is_dir())
 
 
 def recorded(given: Any) -> TraceSource | None:
     """Recorded answers as a source: a file, a folder, a table, or a mapping; None of anything else."""
     if holds_rows(given):
         return read_outputs(given)
-    if isinstance(given, str | os.PathLike):
+    if is_path(given):
         return DirectoryTraceSource(given)
     if isinstance(given, Mapping):
         return InMemoryTraceSource(given)
@@ -308,37 +313,31 @@ def _only_column(row: Row, kinds: Sequence[Sequence[str]], ours: str, where: str
 
 
 def read_both_outputs(
-    path: FilePath | Table,
-    a_col: str,
-    b_col: str,
-    named: Mapping[str, str],
-    encoding: str | None = None,
-) -> tuple[InMemoryTraceSource, InMemoryTraceSource]:
+    path: FilePath | Table, columns: Sequence[Any], named: Mapping[str, str], encoding: str | None = None
+) -> list[InMemoryTraceSource]:
     """The answers of A and of B from one table; a row without a name of its own is known by its number.
 
     Args:
         path: the file, or a table in memory.
-        a_col: the column of A's answers, or its path in JSON.
-        b_col: that of B's.
+        columns: of A's and of B's answers, or their paths in JSON.
         named: by our name, the columns that the user named.
         encoding: of a text file that is not UTF-8.
 
     Raises:
         InputError: that names the file, the row or the column.
     """
-    rows = _rows(path, (*named.values(), a_col, b_col), encoding)
-    _require_columns(rows, (a_col, b_col), name_of(path))
-    left_out = {a_col, b_col, *OUTPUT_NAMES}
-    shared = [
-        {"task_id": first_of(row, "ID") or f"row-{number:04d}"}
-        | {name: value for name, value in row.items() if name not in left_out and not is_missing(value)}
-        for number, row in enumerate(rows, start=1)
-    ]
+    rows = _rows(path, (*named.values(), *columns), encoding)
+    _require_columns(rows, columns, name_of(path))
+    left_out = {*columns, *OUTPUT_NAMES}
     sources = []
-    for column in (a_col, b_col):
-        own = [{**rest, "output": _picked(row, column)} for rest, row in zip(shared, rows, strict=True)]
-        sources.append(source_of(read_answers(own, named)))
-    return sources[0], sources[1]
+    for column in columns:
+        answers = []
+        for number, row in enumerate(rows, start=1):
+            shared = {name: value for name, value in row.items() if name not in left_out and not is_missing(value)}
+            task_id = first_of(row, "ID") or f"row-{number:04d}"
+            answers.append({"task_id": task_id, **shared, "output": _picked(row, column)})
+        sources.append(source_of(read_answers(answers, named)))
+    return sources
 
 
 def read_tasks(
@@ -361,11 +360,13 @@ def read_tasks(
     if not named and all(map(is_chat, rows)):
         return [task_of_messages(row) for row in rows]
     _require_columns(rows, named.values(), name_of(path))
-    return [
-        {name: value for name, value in row.items() if name not in named.values()}
-        | {ours: _picked(row, theirs) for ours, theirs in named.items()}
-        for row in rows
-    ]
+    return [_renamed(row, named) for row in rows]
+
+
+def _renamed(row: Row, named: Mapping[str, str]) -> dict[str, Any]:
+    """A row with what the user named under our names."""
+    others = {name: value for name, value in row.items() if name not in named.values()}
+    return others | {ours: _picked(row, theirs) for ours, theirs in named.items()}
 
 
 def _mt_task(row: Row) -> dict[str, Any]:
