@@ -24,9 +24,8 @@ _STATES = {
     "pairscale gate a.jsonl b.jsonl --criterion helpful --margin 0.1",
     "pairscale gate a.jsonl b.jsonl --criterion c --fail-if worse,inconclusive",
     "pairscale gate b.jsonl --baseline a.jsonl --criterion helpful --run gate.db",
-    "pairscale gate tasks.csv --variant-b app:f --baseline a.jsonl --criterion c",
     "pairscale gate a.jsonl b.jsonl --criterion c --summary g.md",
-    hidden="timeout repeats seed suite encoding",
+    hidden="timeout seed suite encoding",
 )
 def command(arguments: Arguments, emit: Output) -> int:
     """May B take the place of A?
@@ -47,7 +46,7 @@ def command(arguments: Arguments, emit: Output) -> int:
 
     Args:
         a: The recorded answers of A (one task_id and output per row: jsonl, csv, …); with --baseline and no B, those of
-            B; or a suite of tasks, for variants to answer.
+            B.
         b: The recorded answers of B.
         judge: provider:model, module:function or lexical (embedded, a baseline, the default); several of them are a
             panel that decides by majority.

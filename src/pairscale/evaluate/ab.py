@@ -12,6 +12,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.notices import mention, notice, plural
 from pairscale.core.options import FilePath, ProgressMode, checked
 from pairscale.evaluate.formats.reading import (
+    Columns,
     holds_rows,
     is_path,
     name_of,
@@ -26,13 +27,12 @@ from pairscale.evaluate.formats.reading import (
 from pairscale.evaluate.human import human_labels, human_pairwise
 from pairscale.evaluate.inference.control import control_names
 from pairscale.evaluate.inference.failures import Failures
-from pairscale.evaluate.judge import criteria_of, model_settings, pairwise_judge, pairwise_panel
+from pairscale.evaluate.judge import JudgeLike, criteria_of, model_settings, pairwise_judge, pairwise_panel
 from pairscale.evaluate.manifest import export_pairwise_cases
-from pairscale.evaluate.ranking import rank_answers, rank_variants
-from pairscale.evaluate.run import PairwiseRun, StopWhen
+from pairscale.evaluate.ranking import couples_of, ranked
+from pairscale.evaluate.run import Couple, PairwiseRun, StopWhen, named_two
 from pairscale.evaluate.tasks import Suite, SuiteLike, Trace, TraceSource, as_suite
 from pairscale.evaluate.variants import ModelVariant, VariantLike
-from pairscale.judges.base import Judge
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, run_sync
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseRunResult
     from pairscale.providers.catalog import Price
 
-JudgeLike: TypeAlias = "str | Judge | Callable[..., Any]"
 Answers: TypeAlias = "FilePath | Table | TraceSource | Mapping[str, str | Trace] | Callable[..., Any] | ModelVariant"
 
 
@@ -106,7 +105,7 @@ def ab(
             majority. By default ``lexical``, a baseline, unless ``labels`` are given.
         labels: A file with what people said: ``case_id`` and ``preferred`` per row.
         key: The key of the labelled manifest, unless it lies beside the labels.
-        variant_a: With a suite: a function of a task, ``provider:model``, ``module:function`` or recorded answers.
+        variant_a: With a suite: a function of a task, ``provider:model`` or ``module:function``.
         variant_b: The same for B.
         prompt_a: Prompt of a model that is A: a text or a ``.txt`` file, with ``{input}``.
         prompt_b: The same for B.
@@ -167,15 +166,26 @@ def ab(
         judges = ["lexical"] if labels is None else []
     named = named_columns(id_col, input_col, output_col)
     is_ranking = bool(more or variant) or baseline is not None
+    answers: dict[str, Any] = {}
+    variants: dict[str, Any] = {}
     # What is compared is read before the judge is made, which asks for a key.
     if is_ranking:
         _refuse_options_of_two(given)
-        sources = {} if variant else _named_sources([a, b, *more], named, encoding)
         tasks = read_suite(a if variant else suite, named, encoding)
+        if variant:
+            variants = dict(variant) if isinstance(variant, Mapping) else _named_variants(variant)
+        else:
+            answers = _named_sources([a, b, *more], named, encoding)
+        couples = couples_of(tuple(variants or answers), baseline)
+        about: dict[str, Any] = {"baseline": baseline}
     else:
-        sides, variants, names, tasks = read_compared(
+        sides, two, names, tasks = read_compared(
             a, b, suite, (variant_a, variant_b), (prompt_a, prompt_b), (name_a, name_b), named, (a_col, b_col), encoding
         )
+        answers = {} if sides is None else named_two(names, sides)
+        variants = named_two(names, two) if sides is None else {}
+        couples = [names]
+        about = {"control": control_names(control) if control else ()}
     settings = {**(judge_args or {}), **model_settings(judges, base_url=base_url, price=price)}
     comparators = _comparators(
         criteria, judges, labels, key, encoding, swap=swap, retries=retries, judge_args=settings or None
@@ -184,30 +194,24 @@ def ab(
     asking = PairwiseRun(
         comparators, options, run=run, failures=failures, stop_when=stop_when, seed=seed, progress=progress
     )
-    if variant:
-        several = dict(variant) if isinstance(variant, Mapping) else _named_variants(variant)
-        return run_sync(lambda: rank_variants(asking, tasks or (), several, variant_timeout, baseline), run=run)
-    if is_ranking:
-        return run_sync(lambda: rank_answers(asking, sources, tasks, baseline), run=run)
-    controlled = control_names(control) if control else ()
-    if sides is None:
+    if variants:
         if manifest is not None:
             raise InputError(
                 "`manifest=` belongs to recorded answers; export_pairwise_cases writes one from those that a run file "
                 "keeps"
             )
-        return run_sync(
-            lambda: asking.compare_variants(
-                tasks or (), variants, names, repeats=repeats, variant_timeout=variant_timeout, control=controlled
-            ),
-            run=run,
-        )
-    if repeats != 1 or variant_timeout is not None:
-        raise InputError("`repeats=` and `variant_timeout=` belong to a suite, not to recorded answers")
-    if manifest is not None:
-        cases = export_pairwise_cases(*sides, criteria=criteria, out=manifest, suite=tasks)
-        mention(f"wrote {cases.n_cases:,} cases to {manifest}, and their key (not for labellers) to {cases.key_path}")
-    return run_sync(lambda: asking.compare_answers(*sides, names, suite=tasks, control=controlled), run=run)
+        about |= {"repeats": repeats, "variant_timeout": variant_timeout}
+        done = run_sync(lambda: asking.of_variants(tasks or (), variants, couples, "ab", **about), run=run)
+    else:
+        if repeats != 1 or variant_timeout is not None:
+            raise InputError("`repeats=` and `variant_timeout=` belong to a suite, not to recorded answers")
+        if manifest is not None:
+            cases = export_pairwise_cases(*answers.values(), criteria=criteria, out=manifest, suite=tasks)
+            mention(
+                f"wrote {cases.n_cases:,} cases to {manifest}, and their key (not for labellers) to {cases.key_path}"
+            )
+        done = run_sync(lambda: asking.of_answers(answers, couples, tasks, "ab", **about), run=run)
+    return ranked(done, baseline) if is_ranking else done[couples[0]]
 
 
 _OF_TWO = (
@@ -237,7 +241,7 @@ def _named_variants(variants: Sequence[str]) -> dict[str, str]:
     return named
 
 
-def _named_sources(sources: Sequence[Any], named: Mapping[str, str], encoding: str | None) -> dict[str, Any]:
+def _named_sources(sources: Sequence[Any], named: Columns, encoding: str | None) -> dict[str, Any]:
     """Answers by what their files are called, by their paths where two are called alike; tables are A, B, C."""
     paths = [str(one) if is_path(one) else chr(ord("A") + at) for at, one in enumerate(sources) if one is not None]
     names = [Path(path).stem for path in paths]
@@ -282,9 +286,9 @@ def read_compared(
     suite: Any,
     variants: tuple[Any, Any],
     prompts: tuple[str | None, str | None],
-    names: tuple[str, str],
-    named: Mapping[str, str],
-    columns: tuple[str | None, str | None],
+    names: Couple,
+    named: Columns,
+    columns: Sequence[str | None],
     encoding: str | None,
 ) -> tuple[tuple[Any, Any] | None, Any, tuple[str, str], Suite | None]:
     """What two variants are compared by: their recorded answers, or else the variants; their names; the tasks.
@@ -311,13 +315,7 @@ def read_compared(
         variants = (a, b)
         a, b, suite = suite, None, None
     if not any((*variants, *prompts)):
-        sides: Any = None
-        if any(columns):
-            sides = _read_columns(a, b, names, named, columns, encoding)
-        elif b is not None:
-            sides = (read_source(a, named, names[0], encoding), read_source(b, named, names[1], encoding))
-        elif holds_rows(a):
-            sides, names = _read_both(a, names, named, encoding)
+        sides, names = read_sides(a, b, names, named, columns, encoding)
         if sides is not None:
             return sides, variants, names, read_suite(suite, named, encoding)
     if b is not None or suite is not None:
@@ -337,12 +335,23 @@ def read_compared(
     return None, made, names, read_suite(a, named, encoding)
 
 
+def read_sides(
+    a: Any, b: Any, names: Couple, named: Columns, columns: Sequence[str | None], encoding: str | None
+) -> tuple[Any, Couple]:
+    """The recorded answers of A and B, and their names; None for the answers where ``a`` is a suite."""
+    if any(columns):
+        return _read_columns(a, b, names, named, columns, encoding), names
+    if b is not None:
+        return (read_source(a, named, names[0], encoding), read_source(b, named, names[1], encoding)), names
+    return _read_both(a, names, named, encoding) if holds_rows(a) else (None, names)
+
+
 def _read_columns(
     a: Any,
     b: Any,
-    names: tuple[str, str],
-    named: Mapping[str, str],
-    columns: tuple[str | None, str | None],
+    names: Couple,
+    named: Columns,
+    columns: Sequence[str | None],
     encoding: str | None,
 ) -> Any:
     """The answers of A and B from two columns of one file."""
@@ -357,7 +366,7 @@ def _read_columns(
     return sides
 
 
-def _read_both(a: Any, names: tuple[str, str], named: Mapping[str, str], encoding: str | None) -> tuple[Any, Any]:
+def _read_both(a: Any, names: Couple, named: Columns, encoding: str | None) -> tuple[Any, Any]:
     """The answers of two variants from one file, and their names; None for the answers where it is a suite."""
     try:
         answers = read_answers(a, named, encoding)
@@ -374,7 +383,7 @@ def _read_both(a: Any, names: tuple[str, str], named: Mapping[str, str], encodin
     return [source_of(of_variant(answers, name, name_of(a))) for name in chosen], chosen
 
 
-def read_source(given: Any, named: Mapping[str, str], name: str, encoding: str | None) -> Any:
+def read_source(given: Any, named: Columns, name: str, encoding: str | None) -> Any:
     """The recorded answers of one variant."""
     if not holds_rows(given):
         return recorded(given) or given
@@ -383,7 +392,7 @@ def read_source(given: Any, named: Mapping[str, str], name: str, encoding: str |
     return source
 
 
-def read_suite(given: Any, named: Mapping[str, str], encoding: str | None) -> Suite | None:
+def read_suite(given: Any, named: Columns, encoding: str | None) -> Suite | None:
     """The tasks; None where there are none."""
     if given is None:
         return None

@@ -15,12 +15,12 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, JudgeError, PairscaleError
 from pairscale.core.files import replacing
 from pairscale.core.notices import mention, notice, plural, without_notices
-from pairscale.core.options import FilePath, ProgressMode, checked, require_choice, require_path, require_probability
+from pairscale.core.options import FilePath, ProgressMode, checked, require_choice, require_probability
 from pairscale.core.provenance import Provenance
-from pairscale.core.tables import Table, listed
-from pairscale.evaluate.ab import ab, read_compared, read_source
+from pairscale.core.tables import Table, Values, listed
+from pairscale.evaluate.ab import ab, read_sides, read_source, read_suite
 from pairscale.evaluate.formats.reading import named_columns
-from pairscale.evaluate.inference.cases import Scores, by_task, read_cases, used_cases
+from pairscale.evaluate.inference.cases import Scores, Texts, by_task, read_cases, used_cases
 from pairscale.evaluate.inference.failures import Failures, require_failures, ways_to_count
 from pairscale.evaluate.inference.gate import (
     FAIL_IF,
@@ -38,10 +38,10 @@ from pairscale.evaluate.inference.gate import (
     two_sided,
     verdict_of_ways,
 )
-from pairscale.evaluate.judge import criteria_of
+from pairscale.evaluate.judge import JudgeLike, criteria_of
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, flips_of
-from pairscale.evaluate.run import Look, paired, require_two_names
-from pairscale.evaluate.tasks import Suite, TraceSource
+from pairscale.evaluate.run import Couple, Look, named_two, paired
+from pairscale.evaluate.tasks import Suite
 from pairscale.evaluate.wording import (
     cannot_tell,
     gate_advice,
@@ -55,9 +55,8 @@ from pairscale.judges.function import words_of
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, run_sync
 
 if TYPE_CHECKING:
-    from pairscale.evaluate.ab import Answers, JudgeLike
+    from pairscale.evaluate.ab import Answers
     from pairscale.evaluate.tasks import SuiteLike
-    from pairscale.evaluate.variants import VariantLike
     from pairscale.providers.catalog import Price
 
 Missing: TypeAlias = Literal["refuse", "excluded"]
@@ -65,15 +64,14 @@ Missing: TypeAlias = Literal["refuse", "excluded"]
 
 _MOST_PLANTED = 0.25  # of the tasks that planted answers may win, ties and flips as half
 _ASKING = "judge run swap concurrency retries timeout price failures seed judge_args base_url progress".split()
-_LOST = 20  # tasks that B lost and that a result names
-_COLUMNS: dict[str, pl.DataType] = {
-    "criterion": pl.String(),
-    "verdict": pl.String(),
-    "failed": pl.Boolean(),
-    "rate": pl.Float64(),
-    "lower": pl.Float64(),
-    "upper": pl.Float64(),
-    "n": pl.Int64(),
+_COLUMNS: Values = {
+    "criterion": pl.String,
+    "verdict": pl.String,
+    "failed": pl.Boolean,
+    "rate": pl.Float64,
+    "lower": pl.Float64,
+    "upper": pl.Float64,
+    "n": pl.Int64,
 }
 
 
@@ -96,7 +94,7 @@ class GateCriterion:
         unanswered: cases that the judge gave no answer to.
         by_failures: by the way to count failures, the verdict if that were the only way.
         cases_needed: about how many cases would decide it, where it is open.
-        lost: tasks that B lost, the first of them.
+        lost: tasks that B lost.
         untested: why nothing was tested by this criterion: the gate could not have failed, or the judge has
             not shown that it can tell; None otherwise.
         can_tell: whether the judge has shown that it can tell A from B; None where the verdict does not rest on it.
@@ -118,7 +116,7 @@ class GateCriterion:
     unanswered: int
     by_failures: Mapping[Failures, GateVerdict]
     cases_needed: int | None
-    lost: tuple[str, ...]
+    lost: Texts
     untested: str | None = None
     can_tell: bool | None = None
     sentence: str = ""
@@ -195,7 +193,7 @@ class GateResult(ReprMixin, table="frame"):
 
 @checked
 def gate(
-    a: Answers | SuiteLike,
+    a: Answers,
     b: Answers | None = None,
     *,
     criterion: str | Sequence[str],
@@ -204,21 +202,15 @@ def gate(
     margin: float = 0.05,
     level: float = 0.95,
     fixed: bool = False,
-    variant_a: VariantLike | None = None,
-    variant_b: VariantLike | None = None,
-    prompt_a: str | None = None,
-    prompt_b: str | None = None,
     name_a: str = "A",
     name_b: str = "B",
     suite: SuiteLike | None = None,
     baseline: FilePath | None = None,
     run: FilePath | None = None,
     swap: bool = True,
-    repeats: int = 1,
     concurrency: int = CONCURRENCY,
     retries: int = RETRIES,
     timeout: float | None = TIMEOUT,
-    variant_timeout: float | None = None,
     max_cost: float | None = None,
     price: Price | Mapping[str, Any] | None = None,
     failures: Failures = "loss",
@@ -255,9 +247,8 @@ def gate(
     that the gate could not run. Run the same call again to resume a run.
 
     Args:
-        a: The recorded answers of A: a file, a table, a :class:`TraceSource` or a mapping from task to answer; or a
-            function, with ``suite``. Without ``b``: the answers of B, if there is a ``baseline``; or the suite that
-            both variants answer.
+        a: The recorded answers of A: a file, a table, a :class:`TraceSource` or a mapping from task to answer; or one
+            file with the answers of both. Without ``b``: the answers of B, if there is a ``baseline``.
         b: The same for B.
         criterion: What "better" means; one criterion or several. The gate fails if it fails by one of them.
         judge: A name, a function ``judge(A, B)`` or a :class:`Judge`; several are a panel that decides by majority. By
@@ -266,22 +257,15 @@ def gate(
         margin: How far the win rate of B may lie below one half.
         level: The chance that what a verdict says is true, over all criteria together.
         fixed: Whether to ask all cases and look once, as a test of fixed size does.
-        variant_a: With a suite: a function of a task, ``provider:model``, ``module:function`` or recorded answers.
-        variant_b: The same for B.
-        prompt_a: Prompt of a model that is A: a text or a ``.txt`` file, with ``{input}``.
-        prompt_b: The same for B.
         name_a: What A is called.
         name_b: What B is called.
-        suite: With ``a`` and ``b``: the tasks that the answers belong to.
+        suite: The tasks that the answers belong to.
         baseline: A file with the recorded answers of A, such as one that lies in the repository; ``a`` then is B's.
         run: The run file; without one, nothing is kept.
         swap: Whether to ask judges in both orders; a win only if they agree.
-        repeats: With a suite: how often each variant answers each task.
         concurrency: Questions open at once.
         retries: How often to ask again after a transient failure.
         timeout: Seconds that one answer of a judge may take; None for no limit.
-        variant_timeout: With a suite: seconds that one answer of a variant may take before it has failed. An ``async``
-            variant is cancelled; the thread of a plain function is left behind, and what it still returns is ignored.
         max_cost: US dollars that the run may spend, all calls and resumptions together.
         price: US dollars per million tokens, such as ``{"input": 1.25, "output": 10}``; by default the dated table.
         failures: How a failed answer of a variant counts: ``loss``, ``shown`` (the judges see "(no answer)") or
@@ -321,57 +305,53 @@ def gate(
         ('worse', False, 8)
     """
     given = dict(locals())
-    require_two_names(name_a, name_b)
+    named_two((name_a, name_b), (a, b))
     criteria, rule = _require_options(criterion, judge, fail_if, failures, margin, level)
     require_choice(missing, "missing", ("refuse", "excluded"))
     require_probability(max_errors, "max_errors")
-    report = None if summary is None else _require_file(summary, "summary")
+    report = _require_file(summary)
     settings = {name: given[name] for name in ("margin", "level", "fixed", "missing", "max_errors")}
-    provenance = Provenance("gate", {"fail_if": rule.fail_if, **settings}, seed)
+    provenance = Provenance("gate", settings | {"fail_if": rule.fail_if}, seed)
     empty = GateResult((), rule.fail_if, margin, level, fixed, None, None, provenance)
     asking = {name: given[name] for name in _ASKING} | {"criterion": criteria}
-    named = named_columns(id_col, input_col, output_col)
     planted_lose: dict[str, bool] = {}
     try:
+        named = named_columns(id_col, input_col, output_col)
         if baseline is not None:
-            if variant_a is not None or prompt_a is not None or b is not None:
+            if b is not None:
                 raise InputError("`baseline=` holds the answers of A: leave out those of A", "baseline")
-            if variant_b is None and prompt_b is None:
-                a, b = baseline, a
-            else:
-                variant_a = read_source(baseline, named, name_a, encoding)
-        sides, variants, names, tasks = read_compared(
-            a, b, suite, (variant_a, variant_b), (prompt_a, prompt_b), (name_a, name_b), named, (a_col, b_col), encoding
-        )
+            a, b = baseline, a
+        sides, names = read_sides(a, b, (name_a, name_b), named, (a_col, b_col), encoding)
         if sides is None:
-            n_tasks = len(tasks or ())
-            compared: dict[str, Any] = {"a": tasks, "variant_a": variants[0], "variant_b": variants[1]}
-        else:
-            n_tasks = _shared_tasks(*sides, tasks, names, missing)
-            compared = {"a": sides[0], "b": sides[1], "suite": tasks}
-        _tell_size(n_tasks, rule, names[1], fixed=fixed)
+            raise InputError(
+                "name two files of answers, A and B, or the columns of both in one file (`a_col=` and `b_col=`); "
+                "`ps.ab` runs variants",
+                "b",
+            )
+        tasks = read_suite(suite, named, encoding)
+        _tell_size(_shared_tasks(sides, tasks, names, missing), rule, names[1], fixed=fixed)
         if planted is not None:
-            answers_of_a = variants[0] if sides is None else sides[0]
-            if not isinstance(answers_of_a, TraceSource):
-                raise InputError("`planted=` needs recorded answers of A: two files, or `baseline=`", "planted")
             worse = read_source(planted, named, "planted", encoding)
             with without_notices():  # the comparison itself says the same
-                lost = ab(answers_of_a, worse, name_a="A", name_b="planted", max_cost=max_cost, **asking)
+                lost = ab(sides[0], worse, name_a="A", name_b="planted", max_cost=max_cost, **asking)
             planted_lose = _planted_lose(lost, rule)
             if max_cost is not None and run is None:  # a run file knows by itself what was spent
                 max_cost = max(0.0, max_cost - lost.cost)
         rule = replace(rule, by_flips=not planted_lose)
         result = ab(
-            **compared, name_a=names[0], name_b=names[1], repeats=repeats, variant_timeout=variant_timeout,
-            max_cost=max_cost, stop_when=None if fixed else rule, **asking,
+            *sides, suite=tasks, name_a=names[0], name_b=names[1], max_cost=max_cost,
+            stop_when=None if fixed else rule, **asking,
         )  # fmt: skip
     except BaseException as error:  # so that no summary of an earlier run stays in its place, on Ctrl-C neither
         words = str(error) if isinstance(error, PairscaleError) else words_of(error)
         _write_summary(replace(empty, problem=words), report)
         raise
-    verdicts = [gate_criterion(result, key, rule, planted_lose) for key in result.keys]
-    problem = _problem(result, max_errors, fixed=fixed)
-    gated = replace(empty, criteria=tuple(verdicts), result=result, problem=problem)
+    gated = replace(
+        empty,
+        criteria=tuple(gate_criterion(result, key, rule, planted_lose) for key in result.keys),
+        result=result,
+        problem=_problem(result, max_errors, fixed=fixed),
+    )
     _write_summary(gated, report)
     if gated.problem is not None:
         raised = JudgeError(gated.problem)
@@ -417,18 +397,21 @@ def _require_options(
     return criteria, GateRule(margin, 1 - (1 - level) / len(criteria), tuple(fails_on))
 
 
-def _require_file(path: object, name: str) -> Path:
+def _require_file(summary: FilePath | None) -> Path | None:
     """A file that can be written, refused before any work is done rather than after it."""
-    target = require_path(path, name)
+    if summary is None:
+        return None
+    target = Path(summary)
     if target.is_dir() or not os.access(target.absolute().parent, os.W_OK):
-        raise InputError(f"{name} must be a file in a folder that exists and can be written to, not {target}", name)
+        words = f"summary must be a file in a folder that exists and can be written to, not {target}"
+        raise InputError(words, "summary")
     return target
 
 
-def _shared_tasks(a: Any, b: Any, suite: Suite | None, names: tuple[str, str], missing: Missing) -> int:
+def _shared_tasks(sides: Any, suite: Suite | None, names: Couple, missing: Missing) -> int:
     """How many tasks can be compared; refuse a B that lacks answers, as they may be those that it failed on."""
     with without_notices():  # the comparison says the same
-        jobs, unmatched = run_sync(lambda: paired(a, b, suite, names, strict=True))
+        jobs, unmatched = run_sync(lambda: paired(sides[0], sides[1], suite, names, strict=True))
     lacking = [task.task_id for task in unmatched if task.missing == "b"]
     if lacking and missing != "excluded":
         raise InputError(
@@ -531,7 +514,7 @@ def gate_criterion(
         unanswered=sum(not case.outcome.is_answer for case in run.asked_cases(key)),
         by_failures={way: verdict_of_ways({way: one}, way) for way, one in shown.items()},
         cases_needed=needed,
-        lost=tuple(lost)[:_LOST],
+        lost=tuple(lost),
         untested=untested,
         can_tell=can_tell,
     )
@@ -566,16 +549,13 @@ def _by_sequence(run: PairwiseRunResult, cases: Sequence[PairwiseCase], rule: Ga
 
 
 def _by_interval(run: PairwiseRunResult, key: str, rule: GateRule) -> _Figures:
-    shown = {}
-    ends: dict[Failures, _Ends] = {}
-    scores = {}
+    figures = {}
     for way in ways_to_count(run.failures):
-        scores[way] = by_task(used_cases(read_cases(run.frame(key, failures=way)), "half"))
-        shown[way] = Shown()
-        ends[way] = (None, None)
-        if scores[way].n:
-            lower, upper = fixed_bounds(scores[way], rule.margin, rule.level)
-            shown[way] = shown_by(lower, upper, rule.margin)
-            ends[way] = (lower, upper)
-    asked = scores[run.failures]
-    return shown, asked.mean, ends[run.failures], asked.n
+        scores = by_task(used_cases(read_cases(run.frame(key, failures=way)), "half"))
+        ends: _Ends = (None, None)
+        shown = Shown()
+        if scores.n:
+            lower, upper = ends = fixed_bounds(scores, rule.margin, rule.level)
+            shown = shown_by(lower, upper, rule.margin)
+        figures[way] = (shown, scores.mean, ends, scores.n)
+    return {way: figure[0] for way, figure in figures.items()}, *figures[run.failures][1:]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -23,9 +23,9 @@ from pairscale.core.notices import notice, without_notices
 from pairscale.core.options import FilePath, ProgressMode, checked, optional, require_choice, require_int
 from pairscale.core.provenance import fingerprint, text_hash
 from pairscale.core.samples import read_samples
-from pairscale.core.tables import PAIRS, Table, listed, to_frame
+from pairscale.core.tables import PAIRS, Table, Values, listed, to_frame
 from pairscale.evaluate.comparators import item_name
-from pairscale.evaluate.judge import make_task_judge, model_settings
+from pairscale.evaluate.judge import JudgeLike, make_task_judge, model_settings
 from pairscale.evaluate.judge_measures import (
     LEVEL,
     JudgeChange,
@@ -38,6 +38,7 @@ from pairscale.evaluate.judge_measures import (
 )
 from pairscale.evaluate.labels import answers_digest, read_labels
 from pairscale.evaluate.manifest import MANIFEST
+from pairscale.evaluate.tasks import Row
 from pairscale.judges.base import Judge, judge_member
 from pairscale.judges.build import judge_with, want_probability
 from pairscale.models.bayes.fit import fit_btl
@@ -131,7 +132,7 @@ class JudgeCheck(ReprMixin):
 @checked
 def check_judge(
     data: Table | FilePath,
-    judge: str | Judge | Callable[..., Any] = "lexical",
+    judge: JudgeLike = "lexical",
     *,
     labels: Labels | None = None,
     since: JudgeCard | FilePath | None = None,
@@ -340,15 +341,15 @@ def _spread(results: pl.DataFrame, answer: Answer, seed: int) -> tuple[float | N
     """How far apart the scores of the texts are, and how large the errors of the judge's probabilities."""
     rows = results.filter(pl.col("outcome").is_in([Outcome.WIN, Outcome.TIE]))
     ids = pl.concat([rows["ID1"], rows["ID2"]]).unique(maintain_order=True).to_list()
-    stated = answer == "probability"
-    if stated and not rows["probability"].count():
+    model: Literal["btl_b", "btl_e_b"] = "btl_b"
+    if answer == "winner":
+        model = "btl_e_b"
+        rows = rows.select("ID1", "ID2", "better_id")
+    elif not rows["probability"].count():
         return None, None
     with without_notices():  # some pairs need not link all texts, and a spread is told all the same
-        fit = fit_btl(
-            rows if stated else rows.select("ID1", "ID2", "better_id"), ids, "btl_b" if stated else "btl_e_b",
-            seed=seed, prior_sd="learned", repeats="learned",
-        )  # fmt: skip
-    return _median(fit.prior_sd), _median(fit.error) if stated else None
+        fit = fit_btl(rows, ids, model, seed=seed, prior_sd="learned", repeats="learned")
+    return _median(fit.prior_sd), _median(fit.error)
 
 
 def _median(draws: Any) -> float | None:
@@ -459,7 +460,7 @@ def _pairs_of_texts(
     return CheckPairs("texts", pairs, labellers, samples.height, people=usable.drop("result"))
 
 
-def case_rows(data: Any) -> list[dict[str, Any]] | None:
+def case_rows(data: Any) -> list[Values] | None:
     """The cases of a manifest; None where the data are something else."""
     if isinstance(data, str | os.PathLike):
         path = Path(data)
@@ -474,7 +475,7 @@ def case_rows(data: Any) -> list[dict[str, Any]] | None:
 
 
 def _pairs_of_cases(
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Row],
     labels: FilePath | None,
     key: FilePath | None,
     criterion: str | None,
@@ -512,11 +513,11 @@ def _pairs_of_cases(
     return CheckPairs("cases", labelled, people, 2 * len(cases), about)
 
 
-def _pair(case: Mapping[str, Any]) -> dict[str, Any]:
+def _pair(case: Row) -> Values:
     """A case of a manifest as a pair."""
     name = str(case["case_id"])
     task_id = str(case.get("task_id") or name)
-    row: dict[str, Any] = {"case_id": name, "pair_uid": f"{name}#1"}
+    row: Values = {"case_id": name, "pair_uid": f"{name}#1"}
     for side in "12":
         text = str(case.get(f"response_{side}") or "")
         row |= {f"ID{side}": item_name(task_id, text), f"text{side}": text, f"task_id{side}": task_id}
@@ -525,7 +526,7 @@ def _pair(case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _case_votes(
-    cases: Mapping[str, Mapping[str, Any]],
+    cases: Mapping[str, Row],
     labels: FilePath,
     key: FilePath | None,
     criterion: str,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from pairscale.checks.agreement import agreement, two_raters
 from pairscale.checks.card import JudgeCard, Measure
 from pairscale.checks.effect import wilson
 from pairscale.checks.position import PositionalBias
@@ -20,6 +19,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.notices import plural
 from pairscale.core.provenance import text_hash
 from pairscale.evaluate.inference.score import score_interval, student_quantile
+from pairscale.evaluate.result import cohen_kappa
 from pairscale.judges.orders import merge_orders
 from pairscale.store.reading import Comparisons
 from pairscale.validity.verb import FEWEST_LABELS, trust_of_run
@@ -59,9 +59,7 @@ def measures_of(
         same = sum(one == two for one, two in both)
         repeatability = _share(same, len(both), "no repeated question was answered twice")
         padded = [choice for choice in _choices(asked.padded, answers) if choice is not None]
-        counts = {"padded": padded.count("2"), "as_it_was": padded.count("1")}
-        counts["undecided"] = len(padded) - sum(counts.values())
-        distractor = _share(counts["padded"], len(padded), "no such question was answered in both orders", **counts)
+        distractor = _share(padded.count("2"), len(padded), "no such question was answered in both orders")
     return {
         **with_people,
         "correlation": _correlation(asked, results),
@@ -106,40 +104,29 @@ def _choices(orders: Iterable[tuple[str, str]], answers: Answers) -> list[str | 
     return choices
 
 
-def _share(part: int, n: int, why: str, **counts: int) -> Measure:
-    if not n:
-        return Measure.missing(why, **counts)
-    return Measure(n, part / n, *wilson(part, n, LEVEL), "wilson", counts)
+def _share(part: int, n: int, why: str) -> Measure:
+    return Measure(n, part / n, *wilson(part, n, LEVEL), "wilson") if n else Measure.missing(why)
 
 
-def _difference(more: int, less: int, n: int, why: str, **counts: int) -> Measure:
+def _difference(more: int, less: int, n: int, why: str) -> Measure:
     """A share minus another share of the same pairs, by the score interval for paired shares."""
     if not n:
-        return Measure.missing(why, **counts)
+        return Measure.missing(why)
     value = (more - less) / n
     lower, upper = score_interval((1 + value) / 2, (n - more - less) / n, n, LEVEL)
-    return Measure(n, value, 2 * lower - 1, 2 * upper - 1, "score", counts)
+    return Measure(n, value, 2 * lower - 1, 2 * upper - 1, "score")
 
 
 def _with_people(pairs: pl.DataFrame) -> dict[str, Measure]:
-    labelled = pairs.drop_nulls("person")
-    answered = labelled.drop_nulls("choice")
+    answered = pairs.drop_nulls(["person", "choice"])
     decided = answered.filter(pl.col("person") != "tie")
     agreed = decided.filter(pl.col("choice") == pl.col("person")).height
     opposed = decided.filter(pl.col("choice").is_in(_WINNERS)).height - agreed
-    counts = {
-        "labelled": labelled.height,
-        "answered": answered.height,
-        "agreed": agreed,
-        "reversed": opposed,
-        "undecided": decided.height - agreed - opposed,
-        "people_tied": answered.height - decided.height,
-    }
     nothing = "no pair was decided by people and answered by the judge"
     return {
-        "agreement": _share(agreed, agreed + opposed, nothing, **counts),
+        "agreement": _share(agreed, agreed + opposed, nothing),
         "kappa": _kappa(answered.filter(pl.col("choice") != "flip")),
-        "net_agreement": _difference(agreed, opposed, decided.height, nothing, **counts),
+        "net_agreement": _difference(agreed, opposed, decided.height, nothing),
     }
 
 
@@ -149,8 +136,7 @@ def _kappa(answered: pl.DataFrame) -> Measure:
         return Measure.missing("no labelled pair was answered with a winner or a tie")
     sides = pl.col("choice", "person")
     by_variant = answered.select(pl.when(first_variant="b").then(sides.replace(_TURNED)).otherwise(sides))
-    table = agreement(two_raters(*(column.to_list() for column in by_variant)), level=LEVEL, seed=1).table
-    row = table.row(by_predicate=pl.col("statistic") == "cohen_kappa", named=True)
+    row = cohen_kappa(*(column.to_list() for column in by_variant))
     if row["estimate"] is None:
         return Measure.missing("kappa is not defined where one of them always says the same")
     return Measure(answered.height, *(row[name] for name in ("estimate", "lower", "upper", "interval")))
@@ -207,10 +193,10 @@ def _length(pairs: pl.DataFrame) -> dict[str, Measure]:
 
 
 def _cost(costs: Sequence[float]) -> Measure:
-    if not costs:
+    n = len(costs)
+    if not n:
         return Measure.missing("the judge does not say what its answers cost")
     mean = float(np.mean(costs))
-    n = len(costs)
     if n < 2:
         return Measure(n, mean)
     half = student_quantile(LEVEL, n - 1) * float(np.std(costs, ddof=1)) / math.sqrt(n)
@@ -220,13 +206,17 @@ def _cost(costs: Sequence[float]) -> Measure:
 # A judge beside an earlier one: both on the same labels, pair by pair
 
 
-def labelled_answers(pairs: pl.DataFrame) -> dict[str, tuple[str, str | None]]:
+LabelledAnswers: TypeAlias = dict[str, tuple[str, str | None]]
+"""By a digest of each labelled pair, whom people prefer and whom the judge."""
+
+
+def labelled_answers(pairs: pl.DataFrame) -> LabelledAnswers:
     """By a digest of each labelled pair, whom people prefer and whom the judge; see :func:`with_choices`.
 
     Which text of a pair is the first follows from the digests alone, so that another check of the same labels can be
     compared.
     """
-    answers: dict[str, tuple[str, str | None]] = {}
+    answers: LabelledAnswers = {}
     columns = ("ID1", "text1", "ID2", "text2", "person", "choice")
     for id1, text1, id2, text2, person, choice in pairs.drop_nulls("person").select(columns).iter_rows():
         digests = [text_hash(f"{name}\n{text}")[:16] for name, text in ((id1, text1), (id2, text2))]
@@ -237,7 +227,7 @@ def labelled_answers(pairs: pl.DataFrame) -> dict[str, tuple[str, str | None]]:
     return answers
 
 
-def require_same_labels(now: Mapping[str, Sequence[str | None]], earlier: JudgeCard) -> None:
+def require_same_labels(now: LabelledAnswers, earlier: JudgeCard) -> None:
     """Refuse labels that are not those of the earlier card.
 
     Args:

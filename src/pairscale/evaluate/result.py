@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -24,9 +24,9 @@ from pairscale.core.files import replacing
 from pairscale.core.notices import plural, without_notices
 from pairscale.core.options import FilePath, checked
 from pairscale.core.provenance import Provenance, utc_now
-from pairscale.core.tables import listed
+from pairscale.core.tables import Values, listed
 from pairscale.evaluate.comparators import Winner
-from pairscale.evaluate.inference.cases import score_of
+from pairscale.evaluate.inference.cases import Ends, Texts, score_of
 from pairscale.evaluate.inference.control import ControlledRate, control_names, controlled_rate
 from pairscale.evaluate.inference.failures import (
     Bounds,
@@ -37,14 +37,12 @@ from pairscale.evaluate.inference.failures import (
     ways_to_count,
 )
 from pairscale.evaluate.inference.win_rate import WinRate, win_rate
-from pairscale.evaluate.tasks import Trace, Unmatched
+from pairscale.evaluate.tasks import Row, Trace, Unmatched
 from pairscale.evaluate.wording import summary_of, verdict_of
 
 if TYPE_CHECKING:
     from pairscale.evaluate.inference.cases import Ties
     from pairscale.evaluate.inference.win_rate import Interval
-
-T = TypeVar("T")
 
 # How far two comparators agree
 
@@ -70,17 +68,23 @@ class PairwiseAgreement(ReprMixin):
     cohen_kappa: float | None = None
     n: int = 0
     disagreements: tuple[tuple[str, str, str], ...] = ()
-    ci: tuple[float, float] | None = None
+    ci: Ends | None = None
     left_out: int = 0
-    rate_ci: tuple[float, float] | None = None
-    confusion: tuple[Mapping[str, Any], ...] = ()
-    notices: tuple[str, ...] = ()
+    rate_ci: Ends | None = None
+    confusion: tuple[Row, ...] = ()
+    notices: Texts = ()
 
     def __str__(self) -> str:
         if self.rate is None:
             return "no case that both answered"
         kappa = "undefined" if self.cohen_kappa is None else f"{self.cohen_kappa:.2f}"
         return f"agree on {self.rate * 100:.0f} % of {plural(self.n, 'case')}, kappa {kappa}"
+
+
+def cohen_kappa(x: list[str], y: list[str]) -> Values:
+    """Cohen's kappa of two who answered the same cases: ``estimate lower upper interval``."""
+    table = agreement(two_raters(x, y), seed=1).table
+    return table.row(by_predicate=pl.col("statistic") == "cohen_kappa", named=True)
 
 
 def agreement_of(run: PairwiseRunResult, x: str, y: str) -> PairwiseAgreement:
@@ -97,8 +101,7 @@ def agreement_of(run: PairwiseRunResult, x: str, y: str) -> PairwiseAgreement:
         return PairwiseAgreement(left_out=len(shared))
     met = [(winner_x, winner_y) for _, winner_x, winner_y in answered]
     with without_notices():  # the result carries them
-        measured = agreement(two_raters(*(list(winners) for winners in zip(*met, strict=True))), seed=1)
-    kappa = measured.table.row(by_predicate=pl.col("statistic") == "cohen_kappa", named=True)
+        kappa = cohen_kappa(*(list(winners) for winners in zip(*met, strict=True)))
     differing = tuple(case for case in answered if case[1] != case[2])
     agreed = n - len(differing)
     few = f"no interval of kappa: {n} cases are too few, it takes {LEAST_UNITS}"
@@ -152,18 +155,10 @@ class VariantFigures:
     def words(self) -> dict[str, str]:
         """The figures as texts, ``unknown`` where no trace has them."""
         rate = "" if self.failure_rate is None else f" ({100 * self.failure_rate:.0f} %)"
-        words = {"failed": f"{self.failures:,} of {self.answers:,}{rate}"}
-        for what, (name, form) in _FIGURES.items():
-            value = getattr(self, name)
-            words[what] = "unknown" if value is None else form.format(value)
-        return words
-
-
-_FIGURES = {
-    "median latency": ("latency_ms", "{:,.0f} ms"),
-    "mean tokens": ("tokens", "{:,.0f}"),
-    "mean cost": ("cost", "${:,.4f}"),
-}
+        shown = [("median latency", self.latency_ms, "{:,.0f} ms"), ("mean tokens", self.tokens, "{:,.0f}")]
+        shown.append(("mean cost", self.cost, "${:,.4f}"))
+        words = {what: "unknown" if value is None else form.format(value) for what, value, form in shown}
+        return {"failed": f"{self.failures:,} of {self.answers:,}{rate}", **words}
 
 
 def figures_of(side: str, traces: Sequence[Trace]) -> VariantFigures:
@@ -177,8 +172,10 @@ def figures_of(side: str, traces: Sequence[Trace]) -> VariantFigures:
         >>> figures_of("b", [Trace("Rome.", tokens=3), Trace("", tokens=5)]).words()["failed"]
         '1 of 2 (50 %)'
     """
-    known = {name: [getattr(one, name) for one in traces] for name in ("duration_ms", "tokens", "cost")}
-    latency, tokens, cost = ([value for value in values if value is not None] for values in known.values())
+    latency, tokens, cost = (
+        [value for value in (getattr(trace, name) for trace in traces) if value is not None]
+        for name in ("duration_ms", "tokens", "cost")
+    )
     return VariantFigures(
         side,
         len(traces),
@@ -230,20 +227,20 @@ def measures_of(trace: Trace) -> dict[str, float]:
 
 
 SCHEMA_VERSION = "0.1"
-CASES: dict[str, pl.DataType] = {
-    "task_id": pl.String(),
-    "repeat": pl.Int64(),
-    "key": pl.String(),
-    "outcome": pl.String(),
-    "winner": pl.String(),
-    "reasoning": pl.String(),
-    "cost": pl.Float64(),
-    "tags": pl.List(pl.String()),
-    "length_a": pl.Int64(),
-    "length_b": pl.Int64(),
-    "failed": pl.String(),
-    "preference": pl.Float64(),
-    "probability": pl.Float64(),
+CASES: Values = {
+    "task_id": pl.String,
+    "repeat": pl.Int64,
+    "key": pl.String,
+    "outcome": pl.String,
+    "winner": pl.String,
+    "reasoning": pl.String,
+    "cost": pl.Float64,
+    "tags": pl.List(pl.String),
+    "length_a": pl.Int64,
+    "length_b": pl.Int64,
+    "failed": pl.String,
+    "preference": pl.Float64,
+    "probability": pl.Float64,
 }
 """The columns of :meth:`PairwiseRunResult.frame`."""
 
@@ -279,7 +276,7 @@ class PairwiseCase:
     outcome: Outcome
     cost: float | None = None
     repeat: int = 1
-    tags: tuple[str, ...] = ()
+    tags: Texts = ()
     length_a: int | None = None
     length_b: int | None = None
     measures_a: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -363,21 +360,21 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
 
     run_id: str
     cases: tuple[PairwiseCase, ...]
-    keys: tuple[str, ...]
+    keys: Texts
     variant_a: str = "A"
     variant_b: str = "B"
     label: str | None = None
     unmatched: tuple[Unmatched, ...] = ()
-    unasked: tuple[str, ...] = ()
+    unasked: Texts = ()
     stopped: str | None = None
     sequential: bool = False
-    control: tuple[str, ...] = ()
+    control: Texts = ()
     failures: Failures = "loss"
     variants: tuple[VariantFigures, ...] = ()
     asked: int = 0
     answered: int = 0
     cost: float = 0.0
-    prices_as_of: tuple[str, ...] = ()
+    prices_as_of: Texts = ()
     duration_ms: float = 0.0
     created_at: str = field(default_factory=utc_now)
     provenance: Provenance = field(default_factory=lambda: Provenance("run_pairwise"))
@@ -478,14 +475,14 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             self._rates[name] = replace(rate, variant=self.variant_b)
         return self._rates[name]
 
-    def rates(self, key: str, *, ties: Ties = "half") -> dict[Failures, WinRate]:
+    def rates(self, key: str) -> dict[Failures, WinRate]:
         """B's win rate by each way to count failures, the one that was asked for first.
 
         ``shown`` is among them only when the comparators were shown failures.
         """
-        return {way: self.win_rate(key, ties=ties, failures=way) for way in ways_to_count(self.failures)}
+        return {way: self.win_rate(key, failures=way) for way in ways_to_count(self.failures)}
 
-    def bounds(self, key: str, *, ties: Ties = "half") -> Bounds:
+    def bounds(self, key: str) -> Bounds:
         """The lowest and the highest win rate of B over all ways to count failures; see :meth:`rates`.
 
         Example:
@@ -494,7 +491,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             >>> PairwiseRunResult("r", (*cases, failed), ("k",)).bounds("k")
             Bounds(lower=0.75, upper=1.0)
         """
-        rates = [rate.rate for rate in self.rates(key, ties=ties).values() if rate.rate is not None]
+        rates = [rate.rate for rate in self.rates(key).values() if rate.rate is not None]
         return Bounds(min(rates), max(rates)) if rates else Bounds(None, None)
 
     def length_controlled(self, key: str, *, level: float = 0.95) -> ControlledRate:
@@ -531,7 +528,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         rate = controlled_rate(table, names, level=level)
         if self.sequential and rate.ci is not None:
             notices.append("no interval: the outcomes were looked at after every case, and none here allows for that")
-            rate = replace(rate, ci=None, effects=tuple(replace(effect, ci=None) for effect in rate.effects))
+            rate = replace(rate, ci=None)
         return replace(rate, notices=(*notices, *rate.notices))
 
     def agreement(self, x: str, y: str) -> PairwiseAgreement:
@@ -578,7 +575,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
 
     # Files
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Values:
         """Everything, as JSON has it."""
         return {
             "schema_version": SCHEMA_VERSION,
@@ -626,7 +623,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             raise FileFormatError(f"{path} is not a saved run: {type(error).__name__}: {error}") from None
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any], where: object = "this") -> PairwiseRunResult:
+    def from_dict(cls, document: Row, where: object = "this") -> PairwiseRunResult:
         """What :meth:`to_dict` gave.
 
         Args:
@@ -642,24 +639,20 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         kept = {name: value for name, value in document.items() if name in _FIELDS}
         for name in ("keys", "unasked", "control", "prices_as_of"):
             kept[name] = tuple(document.get(name, ()))
-        kept["cases"] = tuple(_case(case) for case in document["cases"])
+        cases = []
+        for case in document["cases"]:  # also those of an earlier version
+            own = {name: case[name] for name in _CASE_FIELDS if name in case}
+            cases.append(PairwiseCase(**own | {"outcome": Outcome(case["outcome"]), "tags": tuple(case["tags"])}))
+        kept["cases"] = tuple(cases)
         kept["unmatched"] = tuple(Unmatched(**task) for task in document["unmatched"])
-        kept["variants"] = tuple(_known(VariantFigures, variant) for variant in document.get("variants", ()))
+        kept["variants"] = tuple(
+            VariantFigures(**{name: value for name, value in variant.items() if name != "failure_rate"})
+            for variant in document["variants"]
+        )
         kept["provenance"] = Provenance(**document["provenance"])
         return cls(**kept)
 
 
-def _known(record: type[T], document: Mapping[str, Any]) -> T:
-    """A record of a document that may hold more or less than it, as those of other versions do."""
-    names = {one.name for one in fields(record)}  # type: ignore[arg-type]
-    return record(**{name: value for name, value in document.items() if name in names})
-
-
-def _case(document: Mapping[str, Any]) -> PairwiseCase:
-    changed = {"outcome": Outcome(document["outcome"]), "tags": tuple(document["tags"])}
-    return _known(PairwiseCase, {**document, **changed})
-
-
-_FIELDS = tuple(one.name for one in fields(PairwiseCase))
+_CASE_FIELDS = tuple(one.name for one in fields(PairwiseCase))
 _FIELDS = tuple(one.name for one in fields(PairwiseRunResult) if one.init and one.name != "store_dir")
 """What a saved result holds."""

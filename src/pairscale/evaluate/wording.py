@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from pairscale.core.notices import plural
+from pairscale.core.tables import listed
 from pairscale.evaluate.inference.cases import task_means
 from pairscale.evaluate.inference.failures import WAY_WORDS, Failures, agreed_better, ways_to_count
 from pairscale.evaluate.inference.gate import tasks_to_fail
@@ -71,7 +72,7 @@ def verdict_of(run: PairwiseRunResult, key: str) -> str:
         parts = [f"no verdict, as it depends on how failures count: {', but '.join(ways)}"]
     else:
         parts = [_sentence(run, rate, verdict)]
-    kinds = [str(case.outcome) for case in run.of(key) if case.failed is None or case.outcome.is_answer]
+    kinds = [str(case.outcome) for case in run.of(key) if case.failed is None or str(case.outcome) != "error"]
     used = () if rate is None else rate.used
     counts = {kind: kinds.count(kind) for kind in _MEANING if kind not in used}
     others = ", ".join(f"{plural(n, kind)}{_MEANING[kind]}" for kind, n in counts.items() if n)
@@ -152,7 +153,9 @@ def _sentence(run: PairwiseRunResult, rate: WinRate, better: str | None) -> str:
         return f"{start} is preferred by {percentage} on average over {plural(rate.n, 'case')}{weighed} ({sure})"
     if run.sequential:
         return f"{start} won {percentage} of {plural(rate.tasks, 'task')} (a tie counts as half; {sure})"
-    return f"{start} won {wins:,} of {plural(rate.n, 'case')} with a winner{weighed} ({percentage}; {sure})"
+    if weighed:
+        return f"{start} won {percentage} of {plural(rate.n, 'case')} with a winner{weighed} ({sure})"
+    return f"{start} won {wins:,} of {plural(rate.n, 'case')} with a winner ({percentage}; {sure})"
 
 
 def _end(share: float) -> str:
@@ -248,10 +251,8 @@ def graded_words(run: PairwiseRunResult, key: str) -> list[str]:
     if not mean.graded or hard.rate is None:
         return []
     b = run.variant_b
-    return [
-        f"the win rate is how strongly the judge prefers {b} on average over {plural(mean.n, 'case')}; counting only "
-        f"which answer is ahead, {b} won {hard.rate * 100:.1f} %"
-    ]
+    strength = f"how strongly the judge prefers {b} on average over {plural(mean.n, 'case')}"
+    return [f"the win rate is {strength}; counting only which answer is ahead, {b} won {hard.rate * 100:.1f} %"]
 
 
 def controlled_lines(controlled: ControlledRate, name: str) -> list[str]:
@@ -291,7 +292,6 @@ _VERDICTS: dict[GateVerdict, str] = {
 }
 """The verdicts, behind "B is"."""
 
-_SHOWN = 5  # tasks that are named
 _NOT_SHOWN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKDOWN = re.compile(r"([\\`*_\[\]#!|<>&~$])|^(?:(\d+)([.)])|([-+=]))")
 
@@ -373,7 +373,7 @@ def gate_advice(criterion: GateCriterion, run: PairwiseRunResult, rule: GateRule
     many = ""
     if criterion.cases_needed is not None and criterion.cases_needed > criterion.n:
         many = f" (about {criterion.cases_needed:,} in all show that {b} is not worse, if it is as good)"
-    lost = ", ".join(criterion.lost[:_SHOWN]) + (" and others" if criterion.losses > _SHOWN else "")
+    lost = listed(criterion.lost)
     advice = {
         _RAISE_COST: is_open and run.stopped == "max_cost",
         "the gate stopped when another criterion had failed; see that one": is_open
@@ -413,9 +413,8 @@ def gate_markdown(gate: GateResult) -> str:
         "| --- | --- | ---: | ---: | ---: |",
     ]
     for criterion in gate.criteria:
-        mark = "**" if criterion.failed or criterion.verdict == "untested" else ""
         ends = f"{percent(criterion.lower)} to {percent(criterion.upper)}"
-        figures = f"{mark}{criterion.verdict}{mark} | {percent(criterion.rate)} | {ends} | {criterion.n:,}"
+        figures = f"{criterion.verdict} | {percent(criterion.rate)} | {ends} | {criterion.n:,}"
         lines.append(f"| {_escaped(criterion.key)} | {figures} |")
     for criterion in gate.criteria:
         lines.append(f"\n{_escaped(_capital(criterion.sentence))}. {_escaped(_capital(criterion.advice))}.")
