@@ -15,7 +15,7 @@ from pairscale.evaluate.judge import pairwise_judge, pairwise_panel
 from pairscale.evaluate.manifest import ExportedCases, export_pairwise_cases, export_pairwise_cases_async
 from pairscale.evaluate.ranking import run_variants, run_variants_async
 from pairscale.evaluate.result import PairwiseAgreement, PairwiseCase, PairwiseRunResult
-from pairscale.evaluate.run import OnCase, PairwiseRun, StopWhen
+from pairscale.evaluate.run import OnCase, PairwiseRun, StopWhen, named_two
 from pairscale.evaluate.tasks import (
     InMemoryTraceSource,
     Suite,
@@ -79,7 +79,7 @@ async def run_pairwise(
     Args:
         suite: The tasks: a :class:`Suite`, a file, a list of tasks, or a suite of AG2.
         variant_a: A function of a :class:`Task` that returns a text or a :class:`Trace`, plain or ``async``; an agent
-            with ``ask``; ``provider:model``; a :class:`ModelVariant`; ``module:function``; or recorded outputs.
+            with ``ask``; ``provider:model``; a :class:`ModelVariant`; or ``module:function``.
         variant_b: The same for B; the win rate is that of B.
         comparators: What compares the answers, each under its own key: :func:`pairwise_judge`,
             :func:`human_pairwise`, :func:`human_labels`, :func:`pairwise_panel`, or any object with ``key`` and
@@ -134,11 +134,12 @@ async def run_pairwise(
         comparators, options, run=run, failures=failures, stop_when=stop_when, seed=seed, progress=progress,
         on_case=on_case,
     )  # fmt: skip
-    variants = (_with_config(variant_a, model_config), _with_config(variant_b, model_config))
-    return await asking.compare_variants(
-        suite, variants, (variant_a_name, variant_b_name), repeats=repeats, variant_timeout=variant_timeout,
-        run_id=run_id, label=label, store_dir=store_dir,
-    )  # fmt: skip
+    names = (variant_a_name, variant_b_name)
+    variants = named_two(names, [_with_config(variant, model_config) for variant in (variant_a, variant_b)])
+    return (await asking.of_variants(
+        suite, variants, [names], "run_pairwise", repeats=repeats, variant_timeout=variant_timeout, run_id=run_id,
+        label=label, store_dir=store_dir,
+    ))[names]  # fmt: skip
 
 
 @awaitable(run_pairwise)
@@ -230,9 +231,12 @@ async def evaluate_pairwise(
         on_case=on_case,
     )  # fmt: skip
     names = (variant_a, variant_b)
-    return await asking.compare_answers(
-        source_a, source_b, names, suite=suite, run_id=run_id, label=label, store_dir=store_dir
-    )
+    answers = named_two(names, (source_a, source_b))
+    return (
+        await asking.of_answers(
+            answers, [names], suite, "evaluate_pairwise", run_id=run_id, label=label, store_dir=store_dir
+        )
+    )[names]
 
 
 @awaitable(evaluate_pairwise)

@@ -21,7 +21,7 @@ core.samples: SamplesReport
 evaluate.gate: GateCriterion GateResult
 evaluate.inference.win_rate: WinRate
 evaluate.judge_check: JudgeCheck
-evaluate.judge_drift: JudgeChange
+evaluate.judge_measures: JudgeChange
 evaluate.labels: Labels
 evaluate.manifest: ExportedCases
 evaluate.ranking: VariantsResult

@@ -18,7 +18,7 @@ from pairscale.evaluate.gate import GateCriterion as GateCriterion
 from pairscale.evaluate.gate import GateResult as GateResult
 from pairscale.evaluate.inference.win_rate import WinRate as WinRate
 from pairscale.evaluate.judge_check import JudgeCheck as JudgeCheck
-from pairscale.evaluate.judge_drift import JudgeChange as JudgeChange
+from pairscale.evaluate.judge_measures import JudgeChange as JudgeChange
 from pairscale.evaluate.labels import Labels as Labels
 from pairscale.evaluate.manifest import ExportedCases as ExportedCases
 from pairscale.evaluate.ranking import VariantsResult as VariantsResult

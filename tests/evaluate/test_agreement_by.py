@@ -1,11 +1,11 @@
 """Agreement by variant and by position: one rule for labels, for runs and for the command."""
 
-import json
 from itertools import product
 
 import numpy as np
 import polars as pl
 import pytest
+from tests.evaluate.sides import write
 
 import pairscale as ps
 from pairscale.core.errors import FileFormatError, InputError, TableError
@@ -24,11 +24,6 @@ def labels_of(n=1000, share=0.9, people=("ann", "bob"), seed=1, *, with_key=True
         row = {"case_id": f"t{k}::helpful", "labeller": who, "preferred": "1" if winner == first[k] else "2"}
         rows.append(row | ({"first_variant": str(first[k])} if with_key else {}))
     return rows
-
-
-def write(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    return path
 
 
 def kappa_of(found):

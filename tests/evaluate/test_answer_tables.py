@@ -2,16 +2,13 @@
 
 import polars as pl
 import pytest
+from tests.evaluate.sides import longer
 
 import pairscale as ps
 from pairscale.core.errors import InputError
 
 ROWS = [{"task": f"t{n}", "said": f"{'long ' * 20}{n}", "other": f"short {n}"} for n in range(6)]
 ASKING = {"criterion": "longer", "progress": False}
-
-
-def longer(A, B):
-    return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
 
 
 def of(column):

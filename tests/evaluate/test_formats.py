@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.evaluate.sides import compared, longer, write
 
 import pairscale as ps
 from pairscale.core.errors import FileFormatError, InputError, UnsureColumnError
@@ -20,25 +21,11 @@ CAPITAL, EGG, BROKEN = "What is the capital of France?", "How do I boil an egg?"
 LONG = {CAPITAL: "It is Paris, on the Seine.", EGG: "In boiling water, for eight minutes."}
 
 
-def longer(A, B):
-    return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
-
-
-def compared(a, b, **options):
-    return ps.ab(a, b, criterion="longer", judge=longer, progress=False, **options)
-
-
 def loaded(source):
     async def all_of():
         return [(ref, await source.load(ref)) async for ref in source.list()]
 
     return asyncio.run(all_of())
-
-
-def write(path, rows):
-    text = json.dumps(rows) if path.suffix == ".json" else "\n".join(json.dumps(row) for row in rows)
-    path.write_text(text, "utf-8")
-    return path
 
 
 # Files of the tools themselves

@@ -3,12 +3,12 @@
 import asyncio
 import csv
 import io
-import json
 import os
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.evaluate.sides import rows_of, write
 
 import pairscale as ps
 from pairscale.core.errors import FileFormatError, InputError
@@ -17,15 +17,6 @@ from pairscale.evaluate.labels import case_name, read_key
 SUITE = ps.Suite.from_list([{"task_id": f"t{n}", "input": f"Question {n}?"} for n in range(40)])
 A = ps.InMemoryTraceSource({task.task_id: f"A says {task.input}" for task in SUITE})
 B = ps.InMemoryTraceSource({task.task_id: f"B says {task.input}" for task in SUITE})
-
-
-def rows_of(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def write(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 def evaluated(*comparators, a=A, b=B, **options):

@@ -1,32 +1,18 @@
 """Which answer of A belongs to which of B, and what is said where they do not fit."""
 
 import asyncio
-import json
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.evaluate.sides import compared, longer, write
 
 import pairscale as ps
 from pairscale.core.errors import InputError
 from pairscale.evaluate.tasks import TraceRef, id_key, matched
 
-
-def longer(A, B):
-    return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
-
-
 JUDGE = ps.pairwise_judge(longer, criterion="longer", key="longer")
-
-
-def write(path, rows):
-    path.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
-    return path
-
-
-def compared(a, b, **options):
-    return ps.ab(a, b, criterion="longer", judge=longer, progress=False, **options)
 
 
 def test_ids_in_two_spellings_of_unicode_are_one(tmp_path):
@@ -37,7 +23,6 @@ def test_ids_in_two_spellings_of_unicode_are_one(tmp_path):
     assert (found.tally("longer"), found.unmatched) == ((0, 3, 0), ())
     suite = [{"task_id": unicodedata.normalize("NFD", n), "input": "q"} for n in names]
     assert compared(a, b, suite=suite).tally("longer") == (0, 3, 0)
-    assert ps.run_pairwise(suite, variant_a=a, variant_b=b, comparators=[JUDGE]).tally("longer") == (0, 3, 0)
     with pytest.raises(InputError, match="not unique"):
         ps.Suite.from_list([{"task_id": unicodedata.normalize(form, "é"), "input": "q"} for form in ("NFC", "NFD")])
 
@@ -59,7 +44,6 @@ def test_without_names_answers_are_paired_by_input(tmp_path, caplog):
     assert [case.task_id for case in found.cases] == ["x0", "x1", "x2"]
     suite = ps.Suite.from_list([{"task_id": f"s{n}", "input": f"Q{n}?"} for n in range(3)])
     assert [case.task_id for case in compared(a, b, suite=suite).cases] == ["s0", "s1", "s2"]
-    assert ps.run_pairwise(suite, variant_a=a, variant_b=b, comparators=[JUDGE]).tally("longer") == (0, 3, 0)
 
 
 def test_nothing_in_common_is_refused(message_snapshot, tmp_path):

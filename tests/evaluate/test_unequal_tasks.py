@@ -119,11 +119,10 @@ def test_a_gate_of_fixed_size_says_how_tasks_were_weighed():
     def longer(A, B):
         return {"Y": int(len(A["text"]) > len(B["text"]))}
 
-    answers = {"popular": "x" * 9} | {f"t{n}": "x" * 9 for n in range(70)}
-    found = ps.gate(
-        list(answers), criterion="c", judge=longer, fixed=True, repeats=2, progress=False, concurrency=1,
-        variant_a=lambda task: "x" * 5, variant_b=lambda task: "x" * (9 if "7" in task.input else 3),
-    )  # fmt: skip
+    names = ["popular", *(f"t{n}" for n in range(70))] * 2
+    a = ps.InMemoryTraceSource((name, "x" * 5) for name in names)
+    b = ps.InMemoryTraceSource((name, "x" * (9 if "7" in name else 3)) for name in names)
+    found = ps.gate(a, b, criterion="c", judge=longer, fixed=True, progress=False, concurrency=1)
     assert found.verdict == "worse"
     assert "of 142 cases, every task counting once" in found.criteria[0].sentence
 

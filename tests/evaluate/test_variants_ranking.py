@@ -6,6 +6,7 @@ from itertools import combinations
 
 import polars as pl
 import pytest
+from tests.evaluate.sides import longer
 
 import pairscale as ps
 from pairscale.core.errors import InputError
@@ -29,10 +30,6 @@ def times(n):
         return task.input * n
 
     return variant
-
-
-def longer(A, B):
-    return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
 
 
 def judge(function=longer, key="longer"):

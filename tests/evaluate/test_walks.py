@@ -4,6 +4,8 @@ import sys
 import threading
 from pathlib import Path
 
+from tests.evaluate.sides import longer
+
 import pairscale as ps
 from pairscale.evaluate import result
 
@@ -28,10 +30,6 @@ def met(walk):
         sys.setprofile(None)
         threading.setprofile(None)
     return sorted(str(Path(file).relative_to(PACKAGE)) for file in files)
-
-
-def longer(A, B):
-    return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
 
 
 def test_an_ab_run_with_its_report_meets_few_files(tmp_path, monkeypatch):

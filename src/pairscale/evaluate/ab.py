@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,14 +12,14 @@ from pairscale.core.errors import InputError
 from pairscale.core.notices import mention, notice, plural
 from pairscale.core.options import FilePath, ProgressMode, checked
 from pairscale.evaluate.formats.reading import (
+    Columns,
     holds_rows,
-    is_table,
+    is_path,
     name_of,
     named_columns,
     of_variant,
     read_answers,
     read_both_outputs,
-    read_tasks,
     recorded,
     source_of,
     variants_of,
@@ -27,13 +27,12 @@ from pairscale.evaluate.formats.reading import (
 from pairscale.evaluate.human import human_labels, human_pairwise
 from pairscale.evaluate.inference.control import control_names
 from pairscale.evaluate.inference.failures import Failures
-from pairscale.evaluate.judge import criteria_of, model_settings, pairwise_judge, pairwise_panel
+from pairscale.evaluate.judge import JudgeLike, criteria_of, model_settings, pairwise_judge, pairwise_panel
 from pairscale.evaluate.manifest import export_pairwise_cases
-from pairscale.evaluate.ranking import rank_answers, rank_variants
-from pairscale.evaluate.run import PairwiseRun, StopWhen
+from pairscale.evaluate.ranking import couples_of, ranked
+from pairscale.evaluate.run import Couple, PairwiseRun, StopWhen, named_two
 from pairscale.evaluate.tasks import Suite, SuiteLike, Trace, TraceSource, as_suite
 from pairscale.evaluate.variants import ModelVariant, VariantLike
-from pairscale.judges.base import Judge
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, run_sync
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseRunResult
     from pairscale.providers.catalog import Price
 
-JudgeLike: TypeAlias = "str | Judge | Callable[..., Any]"
 Answers: TypeAlias = "FilePath | Table | TraceSource | Mapping[str, str | Trace] | Callable[..., Any] | ModelVariant"
 
 
@@ -107,7 +105,7 @@ def ab(
             majority. By default ``lexical``, a baseline, unless ``labels`` are given.
         labels: A file with what people said: ``case_id`` and ``preferred`` per row.
         key: The key of the labelled manifest, unless it lies beside the labels.
-        variant_a: With a suite: a function of a task, ``provider:model``, ``module:function`` or recorded answers.
+        variant_a: With a suite: a function of a task, ``provider:model`` or ``module:function``.
         variant_b: The same for B.
         prompt_a: Prompt of a model that is A: a text or a ``.txt`` file, with ``{input}``.
         prompt_b: The same for B.
@@ -159,6 +157,7 @@ def ab(
         >>> ps.ab(old, new, criterion="says more", judge=longer, progress=False).tally("says more")
         (0, 2, 0)
     """
+    given = dict(locals())
     if (judge is None and labels is None) or (isinstance(judge, str) and judge == "lexical"):
         notice("the judge is lexical, a baseline that reads no criterion; name a better one with `judge=`")
     criteria = criteria_of(criterion)
@@ -167,27 +166,26 @@ def ab(
         judges = ["lexical"] if labels is None else []
     named = named_columns(id_col, input_col, output_col)
     is_ranking = bool(more or variant) or baseline is not None
+    answers: dict[str, Any] = {}
+    variants: dict[str, Any] = {}
     # What is compared is read before the judge is made, which asks for a key.
     if is_ranking:
-        of_two = {
-            "variant_a": variant_a, "variant_b": variant_b, "prompt_a": prompt_a, "prompt_b": prompt_b,
-            "name_a": name_a != "A", "name_b": name_b != "B", "a_col": a_col, "b_col": b_col, "labels": labels,
-            "manifest": manifest, "control": control, "stop_when": stop_when, "repeats": repeats != 1,
-            "b": variant and b is not None, "suite": variant and suite is not None,
-            "variant_timeout": not variant and variant_timeout is not None,
-        }  # fmt: skip
-        for option, value in of_two.items():
-            if value:
-                words = f"`{option}=` does not go with a ranking of three variants or more; leave it out"
-                raise InputError(words, option)
-        given = [] if variant else [source for source in (a, b, *more) if source is not None]
-        sources = _named_sources(given, named, encoding)
+        _refuse_options_of_two(given)
         tasks = read_suite(a if variant else suite, named, encoding)
+        if variant:
+            variants = dict(variant) if isinstance(variant, Mapping) else _named_variants(variant)
+        else:
+            answers = _named_sources([a, b, *more], named, encoding)
+        couples = couples_of(tuple(variants or answers), baseline)
+        about: dict[str, Any] = {"baseline": baseline}
     else:
-        sides, variants, names, tasks = read_compared(
-            a, b, suite, (variant_a, variant_b), (prompt_a, prompt_b), (name_a, name_b), named, a_col=a_col,
-            b_col=b_col, encoding=encoding,
-        )  # fmt: skip
+        sides, two, names, tasks = read_compared(
+            a, b, suite, (variant_a, variant_b), (prompt_a, prompt_b), (name_a, name_b), named, (a_col, b_col), encoding
+        )
+        answers = {} if sides is None else named_two(names, sides)
+        variants = named_two(names, two) if sides is None else {}
+        couples = [names]
+        about = {"control": control_names(control) if control else ()}
     settings = {**(judge_args or {}), **model_settings(judges, base_url=base_url, price=price)}
     comparators = _comparators(
         criteria, judges, labels, key, encoding, swap=swap, retries=retries, judge_args=settings or None
@@ -196,26 +194,42 @@ def ab(
     asking = PairwiseRun(
         comparators, options, run=run, failures=failures, stop_when=stop_when, seed=seed, progress=progress
     )
-    if variant:
-        several = dict(variant) if isinstance(variant, Mapping) else _named_variants(variant)
-        return run_sync(lambda: rank_variants(asking, tasks or (), several, variant_timeout, baseline), run=run)
-    if is_ranking:
-        return run_sync(lambda: rank_answers(asking, sources, tasks, baseline), run=run)
-    about: dict[str, Any] = {"control": control_names(control) if control else ()}
-    if sides is None:
+    if variants:
         if manifest is not None:
             raise InputError(
                 "`manifest=` belongs to recorded answers; export_pairwise_cases writes one from those that a run file "
                 "keeps"
             )
         about |= {"repeats": repeats, "variant_timeout": variant_timeout}
-        return run_sync(lambda: asking.compare_variants(tasks or (), variants, names, **about), run=run)
-    if repeats != 1 or variant_timeout is not None:
-        raise InputError("`repeats=` and `variant_timeout=` belong to a suite, not to recorded answers")
-    if manifest is not None:
-        cases = export_pairwise_cases(*sides, criteria=criteria, out=manifest, suite=tasks)
-        mention(f"wrote {cases.n_cases:,} cases to {manifest}, and their key (not for labellers) to {cases.key_path}")
-    return run_sync(lambda: asking.compare_answers(*sides, names, suite=tasks, **about), run=run)
+        done = run_sync(lambda: asking.of_variants(tasks or (), variants, couples, "ab", **about), run=run)
+    else:
+        if repeats != 1 or variant_timeout is not None:
+            raise InputError("`repeats=` and `variant_timeout=` belong to a suite, not to recorded answers")
+        if manifest is not None:
+            cases = export_pairwise_cases(*answers.values(), criteria=criteria, out=manifest, suite=tasks)
+            mention(
+                f"wrote {cases.n_cases:,} cases to {manifest}, and their key (not for labellers) to {cases.key_path}"
+            )
+        done = run_sync(lambda: asking.of_answers(answers, couples, tasks, "ab", **about), run=run)
+    return ranked(done, baseline) if is_ranking else done[couples[0]]
+
+
+_OF_TWO = (
+    "variant_a variant_b prompt_a prompt_b name_a name_b a_col b_col labels manifest control stop_when repeats".split()
+)
+
+
+def _refuse_options_of_two(given: Mapping[str, Any]) -> None:
+    """Refuse what belongs to two variants in a ranking of three or more."""
+    options = signature(ab).parameters
+    unused = [name for name in _OF_TWO if given[name] != options[name].default]
+    if given["variant"]:
+        unused += [name for name in ("b", "suite") if given[name] is not None]
+    elif given["variant_timeout"] is not None:
+        unused.append("variant_timeout")
+    if unused:
+        words = f"`{unused[0]}=` does not go with a ranking of three variants or more; leave it out"
+        raise InputError(words, unused[0])
 
 
 def _named_variants(variants: Sequence[str]) -> dict[str, str]:
@@ -227,17 +241,13 @@ def _named_variants(variants: Sequence[str]) -> dict[str, str]:
     return named
 
 
-def _named_sources(sources: Sequence[Any], named: Mapping[str, str], encoding: str | None) -> dict[str, Any]:
+def _named_sources(sources: Sequence[Any], named: Columns, encoding: str | None) -> dict[str, Any]:
     """Answers by what their files are called, by their paths where two are called alike; tables are A, B, C."""
-    paths = [str(one) if isinstance(one, str | os.PathLike) else chr(ord("A") + n) for n, one in enumerate(sources)]
-    stems = [Path(path).stem for path in paths]
-    names = stems if len(set(stems)) == len(stems) else paths
-    return {name: read_source(source, named, name, encoding) for name, source in zip(names, sources, strict=True)}
-
-
-def is_variant(given: Any) -> bool:
-    """Whether something answers tasks, and is no recorded answers."""
-    return isinstance(given, ModelVariant) or (callable(given) and not isinstance(given, TraceSource))
+    paths = [str(one) if is_path(one) else chr(ord("A") + at) for at, one in enumerate(sources) if one is not None]
+    names = [Path(path).stem for path in paths]
+    if len(set(names)) < len(names):
+        names = paths
+    return {name: read_source(source, named, name, encoding) for name, source in zip(names, sources, strict=False)}
 
 
 def _comparators(
@@ -267,18 +277,6 @@ def _comparators(
     return made
 
 
-def _variant(variant: Any, prompt: str | None, side: str) -> Any:
-    if variant is None:
-        raise InputError(
-            f"a suite needs `variant_{side}=`; else name two files of answers, A and B, or the columns of both in one "
-            "file (`a_col=` and `b_col=`)",
-            f"variant_{side}",
-        )
-    if prompt is None:
-        return variant
-    return ModelVariant(variant, read_text(prompt) if prompt.endswith(".txt") else prompt)
-
-
 # What is compared
 
 
@@ -288,70 +286,88 @@ def read_compared(
     suite: Any,
     variants: tuple[Any, Any],
     prompts: tuple[str | None, str | None],
-    names: tuple[str, str],
-    named: Mapping[str, str],
-    *,
-    a_col: str | None,
-    b_col: str | None,
+    names: Couple,
+    named: Columns,
+    columns: Sequence[str | None],
     encoding: str | None,
-) -> tuple[tuple[Any, Any] | None, tuple[Any, Any], tuple[str, str], Suite | None]:
+) -> tuple[tuple[Any, Any] | None, Any, tuple[str, str], Suite | None]:
     """What two variants are compared by: their recorded answers, or else the variants; their names; the tasks.
-
-    Raises:
-        InputError: If something cannot be read, or does not belong together.
-    """
-    if b is not None and suite is not None and (is_variant(a) or is_variant(b)):
-        variants = (a, b)
-        a, b, suite = suite, None, None
-    if not any((*variants, *prompts)):
-        sides, names = read_sides(a, b, names, named, a_col=a_col, b_col=b_col, encoding=encoding)
-        if sides is not None:
-            return sides, variants, names, read_suite(suite, named, encoding)
-    if b is not None or suite is not None:
-        raise InputError("variants belong to a suite, which is the first argument and alone; `suite=` to two files")
-    made = (_variant(variants[0], prompts[0], "a"), _variant(variants[1], prompts[1], "b"))
-    return None, made, names, read_suite(a, named, encoding)
-
-
-def read_sides(
-    a: Any,
-    b: Any,
-    names: tuple[str, str],
-    named: Mapping[str, str],
-    *,
-    a_col: str | None,
-    b_col: str | None,
-    encoding: str | None,
-) -> tuple[tuple[Any, Any] | None, tuple[str, str]]:
-    """The recorded answers of A and B, and their names; None for the answers where A is a suite.
 
     Args:
         a: Answers of A, of both, or a suite.
         b: Answers of B.
+        suite: The tasks, where ``a`` is none.
+        variants: A and B, where ``a`` is a suite.
+        prompts: Of models that are A and B.
         names: What A and B are called.
         named: By our name, the columns that the user named.
-        a_col: The column of A's answers in one file that holds both.
-        b_col: The same for B.
+        columns: Of A's and B's answers in one file that holds both.
         encoding: Of text files that are not UTF-8.
 
     Raises:
-        InputError: If they cannot be read.
+        InputError: If something cannot be read, or does not belong together.
     """
-    is_one_file = b is None and holds_rows(a)
-    if a_col is not None or b_col is not None:
-        if a_col is None or b_col is None or not is_one_file or "output" in named:
+    if (
+        b is not None
+        and suite is not None
+        and any((callable(one) and not isinstance(one, TraceSource)) or isinstance(one, ModelVariant) for one in (a, b))
+    ):
+        variants = (a, b)
+        a, b, suite = suite, None, None
+    if not any((*variants, *prompts)):
+        sides, names = read_sides(a, b, names, named, columns, encoding)
+        if sides is not None:
+            return sides, variants, names, read_suite(suite, named, encoding)
+    if b is not None or suite is not None:
+        raise InputError("variants belong to a suite, which is the first argument and alone; `suite=` to two files")
+    made = []
+    for side, variant, prompt in zip("ab", variants, prompts, strict=True):
+        if variant is None:
             raise InputError(
-                "`a_col=` and `b_col=` belong together, to one file or table that holds the answers of A and B, and "
-                "`output_col=` to a file with those of one"
+                f"a suite needs `variant_{side}=`; else name two files of answers, A and B, or the columns of both in "
+                "one file (`a_col=` and `b_col=`)",
+                f"variant_{side}",
             )
-        both = read_both_outputs(a, a_col, b_col, named, encoding)
-        columns = f"{names[0]} = column {a_col}, {names[1]} = column {b_col}"
-        mention(f"{plural(len(both[0]), 'task')} from {name_of(a)}; {columns}")
-        return both, names
+        if prompt is None:
+            made.append(variant)
+        else:
+            made.append(ModelVariant(variant, read_text(prompt) if prompt.endswith(".txt") else prompt))
+    return None, made, names, read_suite(a, named, encoding)
+
+
+def read_sides(
+    a: Any, b: Any, names: Couple, named: Columns, columns: Sequence[str | None], encoding: str | None
+) -> tuple[Any, Couple]:
+    """The recorded answers of A and B, and their names; None for the answers where ``a`` is a suite."""
+    if any(columns):
+        return _read_columns(a, b, names, named, columns, encoding), names
     if b is not None:
         return (read_source(a, named, names[0], encoding), read_source(b, named, names[1], encoding)), names
-    if not is_one_file:
-        return None, names
+    return _read_both(a, names, named, encoding) if holds_rows(a) else (None, names)
+
+
+def _read_columns(
+    a: Any,
+    b: Any,
+    names: Couple,
+    named: Columns,
+    columns: Sequence[str | None],
+    encoding: str | None,
+) -> Any:
+    """The answers of A and B from two columns of one file."""
+    if None in columns or b is not None or not holds_rows(a) or "output" in named:
+        raise InputError(
+            "`a_col=` and `b_col=` belong together, to one file or table that holds the answers of A and B, and "
+            "`output_col=` to a file with those of one"
+        )
+    sides = read_both_outputs(a, columns, named, encoding)
+    shown = ", ".join(f"{name} = column {column}" for name, column in zip(names, columns, strict=True))
+    mention(f"{plural(len(sides[0]), 'task')} from {name_of(a)}; {shown}")
+    return sides
+
+
+def _read_both(a: Any, names: Couple, named: Columns, encoding: str | None) -> tuple[Any, Any]:
+    """The answers of two variants from one file, and their names; None for the answers where it is a suite."""
     try:
         answers = read_answers(a, named, encoding)
     except InputError:
@@ -364,11 +380,10 @@ def read_sides(
         raise InputError(
             f"{name_of(a)} holds the answers of {', '.join(variants)}; name two of them with name_a= and name_b="
         )
-    own = [source_of(of_variant(answers, name, name_of(a))) for name in chosen]
-    return (own[0], own[1]), (chosen[0], chosen[1])
+    return [source_of(of_variant(answers, name, name_of(a))) for name in chosen], chosen
 
 
-def read_source(given: Any, named: Mapping[str, str], name: str, encoding: str | None) -> Any:
+def read_source(given: Any, named: Columns, name: str, encoding: str | None) -> Any:
     """The recorded answers of one variant."""
     if not holds_rows(given):
         return recorded(given) or given
@@ -377,17 +392,11 @@ def read_source(given: Any, named: Mapping[str, str], name: str, encoding: str |
     return source
 
 
-def read_suite(given: Any, named: Mapping[str, str], encoding: str | None) -> Suite | None:
+def read_suite(given: Any, named: Columns, encoding: str | None) -> Suite | None:
     """The tasks; None where there are none."""
-    if given is None or isinstance(given, Suite):
-        return given
-    if "output" in named:
-        raise InputError("`output_col=` belongs to files of answers; a suite has none")
-    if is_table(given):
-        return Suite.from_list(read_tasks(given, named), source=name_of(given))
-    if not isinstance(given, str | os.PathLike):
-        return as_suite(given)
-    columns = {"id_col": named.get("task_id"), "input_col": named.get("input")}
-    tasks = Suite.from_file(given, **columns, encoding=encoding)
-    mention(f"{plural(len(tasks), 'task')} from {given}")
-    return tasks
+    if given is None:
+        return None
+    suite = as_suite(given, named, encoding)
+    if is_path(given):
+        mention(f"{plural(len(suite), 'task')} from {given}")
+    return suite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
@@ -13,6 +13,7 @@ from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_choice, require_probability
 from pairscale.core.provenance import text_hash
+from pairscale.core.tables import Values
 from pairscale.evaluate.inference.cases import hard_winner, score_of
 from pairscale.evaluate.tasks import Task, Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict, require_figure
@@ -70,8 +71,9 @@ class PairwiseOutcome:
             preference = require_probability(winner, "the preference (the probability that B is better)")
             winner = hard_winner(preference)
         require_choice(winner, "winner", ("a", "b", "tie", None))
-        kind = _KINDS.get(winner) if self.outcome is None else Outcome(self.outcome)
-        if kind is None or _KINDS.get(winner, kind) is not kind or (winner is None and kind in _KINDS.values()):
+        implied = _KINDS.get(winner)
+        kind = implied if self.outcome is None else Outcome(self.outcome)
+        if kind is None or ((winner is not None or kind in _KINDS.values()) and kind is not implied):
             raise InputError(f"winner={winner!r} does not go with the outcome {kind}; see flip(), abstain() and fail()")
         if preference is not None:
             preference = require_probability(preference, "preference")
@@ -105,15 +107,15 @@ def as_outcome(returned: Any) -> PairwiseOutcome | None:
     Returns:
         The outcome; None when it is none.
     """
-    if isinstance(returned, PairwiseOutcome):
-        if returned.outcome is not Outcome.TIE:
-            return returned
-        # In AG2's way, a tie may have details that call it an error.
-        meant = foreign_outcome(returned.winner, returned.reasoning, returned.detail)
-        return returned if meant is None or meant.outcome is returned.outcome else replace(meant, cost=returned.cost)
+    if isinstance(returned, PairwiseOutcome) and returned.outcome is not Outcome.TIE:
+        return returned
     if not hasattr(returned, "winner"):
         return None
-    return foreign_outcome(returned.winner, getattr(returned, "reasoning", None), getattr(returned, "detail", None))
+    meant = foreign_outcome(returned.winner, getattr(returned, "reasoning", None), getattr(returned, "detail", None))
+    if not isinstance(returned, PairwiseOutcome) or meant is None:
+        return meant
+    # In AG2's way, a tie may have details that call it an error.
+    return returned if meant.outcome is Outcome.TIE else replace(meant, cost=returned.cost)
 
 
 def foreign_outcome(winner: Any, reasoning: Any, detail: Any) -> PairwiseOutcome | None:
@@ -186,7 +188,13 @@ async def together(*work: Awaitable[T]) -> list[T]:
 # One outcome of many
 
 
-def majority(votes: Sequence[PairwiseOutcome], detail: dict[str, Any], reasoning: str = "") -> PairwiseOutcome:
+def total_cost(answers: Iterable[Any]) -> float | None:
+    """What answers have cost together; None where none of them says."""
+    costs = [answer.cost for answer in answers if answer.cost is not None]
+    return sum(costs) if costs else None
+
+
+def majority(votes: Sequence[PairwiseOutcome], detail: Values, reasoning: str = "") -> PairwiseOutcome:
     """The outcome that more than half of the answers agree on.
 
     A win needs more than half of the answers (wins, ties and flips); so does a flip. Where nothing has more than half,
@@ -202,8 +210,7 @@ def majority(votes: Sequence[PairwiseOutcome], detail: dict[str, Any], reasoning
         reasoning: of the outcome.
     """
     answers = [vote for vote in votes if vote.outcome is not None and vote.outcome.is_answer]
-    costs = [vote.cost for vote in votes if vote.cost is not None]
-    more: dict[str, Any] = {"detail": detail, "cost": sum(costs) if costs else None}
+    more: Values = {"detail": detail, "cost": total_cost(votes)}
     if not answers or 2 * len(answers) < len(votes):
         is_error = any(vote.outcome is Outcome.ERROR for vote in votes)
         return PairwiseOutcome.fail(reasoning, **more) if is_error else PairwiseOutcome.abstain(reasoning, **more)

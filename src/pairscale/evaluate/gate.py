@@ -5,24 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from pairscale.checks.card import JudgeCard, JudgeIdentity, read_judge_card
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, JudgeError, PairscaleError
 from pairscale.core.files import replacing
 from pairscale.core.notices import mention, notice, plural, without_notices
-from pairscale.core.options import FilePath, ProgressMode, checked, require_choice, require_path, require_probability
+from pairscale.core.options import FilePath, ProgressMode, checked, require_choice, require_probability
 from pairscale.core.provenance import Provenance
-from pairscale.core.tables import Table, listed
-from pairscale.evaluate.ab import ab, read_compared, read_source
+from pairscale.core.tables import Table, Values, listed
+from pairscale.evaluate.ab import ab, read_sides, read_source, read_suite
 from pairscale.evaluate.formats.reading import named_columns
-from pairscale.evaluate.inference.cases import Scores, by_task, read_cases, used_cases
+from pairscale.evaluate.inference.cases import Scores, Texts, by_task, read_cases, used_cases
 from pairscale.evaluate.inference.failures import Failures, require_failures, ways_to_count
 from pairscale.evaluate.inference.gate import (
     FAIL_IF,
@@ -40,10 +38,10 @@ from pairscale.evaluate.inference.gate import (
     two_sided,
     verdict_of_ways,
 )
-from pairscale.evaluate.judge import criteria_of, make_task_judge, model_settings
+from pairscale.evaluate.judge import JudgeLike, criteria_of
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, flips_of
-from pairscale.evaluate.run import Look, paired, require_two_names
-from pairscale.evaluate.tasks import Suite, TraceSource
+from pairscale.evaluate.run import Couple, Look, named_two, paired
+from pairscale.evaluate.tasks import Suite
 from pairscale.evaluate.wording import (
     cannot_tell,
     gate_advice,
@@ -57,24 +55,23 @@ from pairscale.judges.function import words_of
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, run_sync
 
 if TYPE_CHECKING:
-    from pairscale.evaluate.ab import Answers, JudgeLike
+    from pairscale.evaluate.ab import Answers
     from pairscale.evaluate.tasks import SuiteLike
-    from pairscale.evaluate.variants import VariantLike
     from pairscale.providers.catalog import Price
 
 Missing: TypeAlias = Literal["refuse", "excluded"]
 """What to do if B has no answer to a task of A."""
 
-_LEAST_NET_AGREEMENT = 0.5  # of the tasks in which one answer is better: those told right, less those told wrong
-_LOST = 20  # tasks that B lost and that a result names
-_COLUMNS: dict[str, pl.DataType] = {
-    "criterion": pl.String(),
-    "verdict": pl.String(),
-    "failed": pl.Boolean(),
-    "rate": pl.Float64(),
-    "lower": pl.Float64(),
-    "upper": pl.Float64(),
-    "n": pl.Int64(),
+_MOST_PLANTED = 0.25  # of the tasks that planted answers may win, ties and flips as half
+_ASKING = "judge run swap concurrency retries timeout price failures seed judge_args base_url progress".split()
+_COLUMNS: Values = {
+    "criterion": pl.String,
+    "verdict": pl.String,
+    "failed": pl.Boolean,
+    "rate": pl.Float64,
+    "lower": pl.Float64,
+    "upper": pl.Float64,
+    "n": pl.Int64,
 }
 
 
@@ -97,7 +94,7 @@ class GateCriterion:
         unanswered: cases that the judge gave no answer to.
         by_failures: by the way to count failures, the verdict if that were the only way.
         cases_needed: about how many cases would decide it, where it is open.
-        lost: tasks that B lost, the first of them.
+        lost: tasks that B lost.
         untested: why nothing was tested by this criterion: the gate could not have failed, or the judge has
             not shown that it can tell; None otherwise.
         can_tell: whether the judge has shown that it can tell A from B; None where the verdict does not rest on it.
@@ -119,7 +116,7 @@ class GateCriterion:
     unanswered: int
     by_failures: Mapping[Failures, GateVerdict]
     cases_needed: int | None
-    lost: tuple[str, ...]
+    lost: Texts
     untested: str | None = None
     can_tell: bool | None = None
     sentence: str = ""
@@ -176,7 +173,7 @@ class GateResult(ReprMixin, table="frame"):
 
     def frame(self) -> pl.DataFrame:
         """One row per criterion: ``criterion verdict failed rate lower upper n``."""
-        rows = [{**asdict(one), "criterion": one.key} for one in self.criteria]
+        rows = [{**asdict(criterion), "criterion": criterion.key} for criterion in self.criteria]
         return pl.DataFrame(rows, schema=_COLUMNS)
 
     def to_dict(self) -> dict[str, Any]:
@@ -196,7 +193,7 @@ class GateResult(ReprMixin, table="frame"):
 
 @checked
 def gate(
-    a: Answers | SuiteLike,
+    a: Answers,
     b: Answers | None = None,
     *,
     criterion: str | Sequence[str],
@@ -205,28 +202,21 @@ def gate(
     margin: float = 0.05,
     level: float = 0.95,
     fixed: bool = False,
-    variant_a: VariantLike | None = None,
-    variant_b: VariantLike | None = None,
-    prompt_a: str | None = None,
-    prompt_b: str | None = None,
     name_a: str = "A",
     name_b: str = "B",
     suite: SuiteLike | None = None,
     baseline: FilePath | None = None,
     run: FilePath | None = None,
     swap: bool = True,
-    repeats: int = 1,
     concurrency: int = CONCURRENCY,
     retries: int = RETRIES,
     timeout: float | None = TIMEOUT,
-    variant_timeout: float | None = None,
     max_cost: float | None = None,
     price: Price | Mapping[str, Any] | None = None,
     failures: Failures = "loss",
     missing: Missing = "refuse",
     max_errors: float = 0.1,
     planted: FilePath | Table | None = None,
-    card: JudgeCard | FilePath | None = None,
     seed: int = 1,
     judge_args: Mapping[str, Any] | None = None,
     base_url: str | None = None,
@@ -249,17 +239,16 @@ def gate(
     if B is worse by the whole margin, it says ``not-worse`` with a chance of at most 5 %.
 
     A judge that cannot tell A from B makes them even. So every verdict but ``better`` and ``worse`` takes a judge that
-    surely names the same winner in both orders in more than half of the tasks, or a ``card`` that shows how well it
-    agrees with people, or ``planted`` answers that it surely finds to be worse.
+    surely names the same winner in both orders in more than half of the tasks, or ``planted`` answers that it surely
+    finds to be worse.
 
     A variant that fails on a task has lost it, unless ``failures`` says otherwise. ``better``, ``not-worse`` and
     ``equivalent`` must hold however failures count. A judge that fails gives no outcome, and too many such cases mean
     that the gate could not run. Run the same call again to resume a run.
 
     Args:
-        a: The recorded answers of A: a file, a table, a :class:`TraceSource` or a mapping from task to answer; or a
-            function, with ``suite``. Without ``b``: the answers of B, if there is a ``baseline``; or the suite that
-            both variants answer.
+        a: The recorded answers of A: a file, a table, a :class:`TraceSource` or a mapping from task to answer; or one
+            file with the answers of both. Without ``b``: the answers of B, if there is a ``baseline``.
         b: The same for B.
         criterion: What "better" means; one criterion or several. The gate fails if it fails by one of them.
         judge: A name, a function ``judge(A, B)`` or a :class:`Judge`; several are a panel that decides by majority. By
@@ -268,22 +257,15 @@ def gate(
         margin: How far the win rate of B may lie below one half.
         level: The chance that what a verdict says is true, over all criteria together.
         fixed: Whether to ask all cases and look once, as a test of fixed size does.
-        variant_a: With a suite: a function of a task, ``provider:model``, ``module:function`` or recorded answers.
-        variant_b: The same for B.
-        prompt_a: Prompt of a model that is A: a text or a ``.txt`` file, with ``{input}``.
-        prompt_b: The same for B.
         name_a: What A is called.
         name_b: What B is called.
-        suite: With ``a`` and ``b``: the tasks that the answers belong to.
+        suite: The tasks that the answers belong to.
         baseline: A file with the recorded answers of A, such as one that lies in the repository; ``a`` then is B's.
         run: The run file; without one, nothing is kept.
         swap: Whether to ask judges in both orders; a win only if they agree.
-        repeats: With a suite: how often each variant answers each task.
         concurrency: Questions open at once.
         retries: How often to ask again after a transient failure.
         timeout: Seconds that one answer of a judge may take; None for no limit.
-        variant_timeout: With a suite: seconds that one answer of a variant may take before it has failed. An ``async``
-            variant is cancelled; the thread of a plain function is left behind, and what it still returns is ignored.
         max_cost: US dollars that the run may spend, all calls and resumptions together.
         price: US dollars per million tokens, such as ``{"input": 1.25, "output": 10}``; by default the dated table.
         failures: How a failed answer of a variant counts: ``loss``, ``shown`` (the judges see "(no answer)") or
@@ -292,8 +274,6 @@ def gate(
         max_errors: The largest share of cases that the judge may leave without an answer.
         planted: Answers that are known to be worse than those of A, to some of its tasks, about 20 of them. They are
             compared with A's recorded answers first, and show whether the judge can tell.
-        card: The judge card of this judge and criterion, from :func:`check_judge` with labels of people: another way to
-            show that it can tell.
         seed: Seed of the order of tasks.
         judge_args: Settings of the judge.
         base_url: Address of the provider of the judge.
@@ -324,59 +304,55 @@ def gate(
         >>> found.verdict, found.passed, found.criteria[0].n
         ('worse', False, 8)
     """
-    require_two_names(name_a, name_b)
+    given = dict(locals())
+    named_two((name_a, name_b), (a, b))
     criteria, rule = _require_options(criterion, judge, fail_if, failures, margin, level)
     require_choice(missing, "missing", ("refuse", "excluded"))
     require_probability(max_errors, "max_errors")
-    report = None if summary is None else _require_file(summary, "summary")
-    settings = {"fail_if": rule.fail_if, "margin": margin, "level": level, "fixed": fixed, "missing": missing}
-    provenance = Provenance("gate", {**settings, "max_errors": max_errors}, seed)
-    finish = partial(_finished, rule=rule, level=level, fixed=fixed, provenance=provenance, report=report)
-    asking: dict[str, Any] = {
-        "criterion": criteria, "judge": judge, "run": run, "swap": swap, "concurrency": concurrency, "retries": retries,
-        "timeout": timeout, "price": price, "failures": failures, "seed": seed, "judge_args": judge_args,
-        "base_url": base_url, "progress": progress,
-    }  # fmt: skip
-    named = named_columns(id_col, input_col, output_col)
+    report = _require_file(summary)
+    settings = {name: given[name] for name in ("margin", "level", "fixed", "missing", "max_errors")}
+    provenance = Provenance("gate", settings | {"fail_if": rule.fail_if}, seed)
+    empty = GateResult((), rule.fail_if, margin, level, fixed, None, None, provenance)
+    asking = {name: given[name] for name in _ASKING} | {"criterion": criteria}
+    planted_lose: dict[str, bool] = {}
     try:
-        sensitivity = _sensitivity_by_card(card, asking)
+        named = named_columns(id_col, input_col, output_col)
         if baseline is not None:
-            if variant_a is not None or prompt_a is not None or b is not None:
+            if b is not None:
                 raise InputError("`baseline=` holds the answers of A: leave out those of A", "baseline")
-            if variant_b is None and prompt_b is None:
-                a, b = baseline, a
-            else:
-                variant_a = read_source(baseline, named, name_a, encoding)
-        sides, variants, names, tasks = read_compared(
-            a, b, suite, (variant_a, variant_b), (prompt_a, prompt_b), (name_a, name_b), named, a_col=a_col,
-            b_col=b_col, encoding=encoding,
-        )  # fmt: skip
+            a, b = baseline, a
+        sides, names = read_sides(a, b, (name_a, name_b), named, (a_col, b_col), encoding)
         if sides is None:
-            n_tasks = len(tasks or ())
-            compared: dict[str, Any] = {"a": tasks, "variant_a": variants[0], "variant_b": variants[1]}
-        else:
-            n_tasks = _shared_tasks(*sides, tasks, names, missing)
-            compared = {"a": sides[0], "b": sides[1], "suite": tasks}
-        _tell_size(n_tasks, rule, names[1], fixed=fixed)
+            raise InputError(
+                "name two files of answers, A and B, or the columns of both in one file (`a_col=` and `b_col=`); "
+                "`ps.ab` runs variants",
+                "b",
+            )
+        tasks = read_suite(suite, named, encoding)
+        _tell_size(_shared_tasks(sides, tasks, names, missing), rule, names[1], fixed=fixed)
         if planted is not None:
-            answers_of_a = variants[0] if sides is None else sides[0]
-            if not isinstance(answers_of_a, TraceSource):
-                raise InputError("`planted=` needs recorded answers of A: two files, or `baseline=`", "planted")
             worse = read_source(planted, named, "planted", encoding)
             with without_notices():  # the comparison itself says the same
-                lost = ab(answers_of_a, worse, name_a="A", name_b="planted", max_cost=max_cost, **asking)
-            sensitivity |= _sensitivity_by_planted(lost, rule)
+                lost = ab(sides[0], worse, name_a="A", name_b="planted", max_cost=max_cost, **asking)
+            planted_lose = _planted_lose(lost, rule)
             if max_cost is not None and run is None:  # a run file knows by itself what was spent
                 max_cost = max(0.0, max_cost - lost.cost)
-        rule = replace(rule, by_flips=not sensitivity.keys() >= set(criteria))
+        rule = replace(rule, by_flips=not planted_lose)
         result = ab(
-            **compared, name_a=names[0], name_b=names[1], repeats=repeats, variant_timeout=variant_timeout,
-            max_cost=max_cost, stop_when=None if fixed else rule, **asking,
+            *sides, suite=tasks, name_a=names[0], name_b=names[1], max_cost=max_cost,
+            stop_when=None if fixed else rule, **asking,
         )  # fmt: skip
     except BaseException as error:  # so that no summary of an earlier run stays in its place, on Ctrl-C neither
-        finish(None, str(error) if isinstance(error, PairscaleError) else words_of(error))
+        words = str(error) if isinstance(error, PairscaleError) else words_of(error)
+        _write_summary(replace(empty, problem=words), report)
         raise
-    gated = finish(result, _problem(result, max_errors, fixed=fixed), sensitivity=sensitivity)
+    gated = replace(
+        empty,
+        criteria=tuple(gate_criterion(result, key, rule, planted_lose) for key in result.keys),
+        result=result,
+        problem=_problem(result, max_errors, fixed=fixed),
+    )
+    _write_summary(gated, report)
     if gated.problem is not None:
         raised = JudgeError(gated.problem)
         raised.result = gated
@@ -384,60 +360,24 @@ def gate(
     return gated
 
 
-def _finished(
-    result: PairwiseRunResult | None,
-    problem: str | None,
-    *,
-    rule: GateRule,
-    level: float,
-    fixed: bool,
-    provenance: Provenance,
-    report: Path | None,
-    sensitivity: Mapping[str, bool] | None = None,
-) -> GateResult:
-    """The result of a gate, with its summary written."""
-    verdicts = tuple(gate_criterion(result, key, rule, sensitivity) for key in result.keys) if result else ()
-    gated = GateResult(verdicts, rule.fail_if, rule.margin, level, fixed, result, problem, provenance)
+def _write_summary(gated: GateResult, report: Path | None) -> None:
     if report is not None:
         with replacing(report) as temporary:
             temporary.write_text(gate_markdown(gated), "utf-8")
-    return gated
 
 
-def _sensitivity_by_card(card: JudgeCard | FilePath | None, asking: Mapping[str, Any]) -> dict[str, bool]:
-    """Whether a card shows that the judge can tell, by the criterion that the card is about."""
-    if card is None:
-        return {}
-    read = card if isinstance(card, JudgeCard) else read_judge_card(card)
-    judge = asking["judge"] or "lexical"
-    if isinstance(judge, list | tuple):
-        if len(judge) > 1:
-            raise InputError("`card=` is of one judge, not of a panel; show by `planted=` that it can tell", "card")
-        judge = judge[0]
-    criterion = read.judge.trait or ""
-    if criterion not in asking["criterion"]:
-        raise InputError(f"the judge card is about {criterion!r}, which is no criterion of this gate", "card")
-    settings = {**(asking["judge_args"] or {})}
-    settings |= model_settings([judge], base_url=asking["base_url"], price=asking["price"])
-    condition = make_task_judge(judge, criterion, settings or None).condition
-    differences = read.judge.differences(JudgeIdentity.of(condition, "cases", criterion))
-    if differences:
-        raise InputError(f"the judge card is of another judge: {'; '.join(differences)}", "card")
-    net = read.measures["net_agreement"]
-    return {criterion: net.lower is not None and net.lower > _LEAST_NET_AGREEMENT}
-
-
-def _sensitivity_by_planted(result: PairwiseRunResult, rule: GateRule) -> dict[str, bool]:
+def _planted_lose(result: PairwiseRunResult, rule: GateRule) -> dict[str, bool]:
     """By criterion, whether the judge surely finds planted answers to be worse."""
-    sensitivity = {}
+    are_worse = {}
     for key in result.keys:
         scores = by_task(used_cases(read_cases(result.frame(key)), "half"))
         most = fixed_bounds(scores, 0.0, rule.level)[1] if scores.n else 1.0
-        sensitivity[key] = 1 - 2 * most > _LEAST_NET_AGREEMENT
-        words = f"planted answers, {key}: they won {percent(scores.mean)} of {plural(scores.tasks, 'task')}"
-        allowed = percent((1 - _LEAST_NET_AGREEMENT) / 2)
-        mention(f"{words} (surely at most {percent(most)}, where {allowed} are allowed)")
-    return sensitivity
+        are_worse[key] = most < _MOST_PLANTED
+        mention(
+            f"planted answers, {key}: they won {percent(scores.mean)} of {plural(scores.tasks, 'task')} "
+            f"(surely at most {percent(most)}, where {percent(_MOST_PLANTED)} are allowed)"
+        )
+    return are_worse
 
 
 def _require_options(
@@ -457,18 +397,21 @@ def _require_options(
     return criteria, GateRule(margin, 1 - (1 - level) / len(criteria), tuple(fails_on))
 
 
-def _require_file(path: object, name: str) -> Path:
+def _require_file(summary: FilePath | None) -> Path | None:
     """A file that can be written, refused before any work is done rather than after it."""
-    target = require_path(path, name)
+    if summary is None:
+        return None
+    target = Path(summary)
     if target.is_dir() or not os.access(target.absolute().parent, os.W_OK):
-        raise InputError(f"{name} must be a file in a folder that exists and can be written to, not {target}", name)
+        words = f"summary must be a file in a folder that exists and can be written to, not {target}"
+        raise InputError(words, "summary")
     return target
 
 
-def _shared_tasks(a: Any, b: Any, suite: Suite | None, names: tuple[str, str], missing: Missing) -> int:
+def _shared_tasks(sides: Any, suite: Suite | None, names: Couple, missing: Missing) -> int:
     """How many tasks can be compared; refuse a B that lacks answers, as they may be those that it failed on."""
     with without_notices():  # the comparison says the same
-        jobs, unmatched = run_sync(lambda: paired(a, b, suite, names, strict=True))
+        jobs, unmatched = run_sync(lambda: paired(sides[0], sides[1], suite, names, strict=True))
     lacking = [task.task_id for task in unmatched if task.missing == "b"]
     if lacking and missing != "excluded":
         raise InputError(
@@ -521,7 +464,7 @@ def _problem(result: PairwiseRunResult, max_errors: float, *, fixed: bool) -> st
 
 
 def gate_criterion(
-    run: PairwiseRunResult, key: str, rule: GateRule, sensitivity: Mapping[str, bool] | None = None
+    run: PairwiseRunResult, key: str, rule: GateRule, planted_lose: Mapping[str, bool] | None = None
 ) -> GateCriterion:
     """The verdict of one criterion.
 
@@ -532,12 +475,12 @@ def gate_criterion(
         run: the result; by the confidence sequence if it was looked at after every case, else by one look.
         key: the criterion.
         rule: the margin, the level and what the gate fails on.
-        sensitivity: by criterion, whether a card or planted answers have shown that the judge can tell.
+        planted_lose: by criterion, whether planted answers have shown that the judge can tell.
     """
     cases = list(run.of(key))
     shown, rate, ends, n = _by_sequence(run, cases, rule) if run.sequential else _by_interval(run, key, rule)
     answered = [case for case in cases if case.outcome.is_answer]
-    lost = [case.task_id for case in answered if case.winner == "a"]
+    lost = dict.fromkeys(case.task_id for case in answered if case.winner == "a")
     losses, wins, _ = run.tally(key)
     ties = len(answered) - wins - losses
     tasks = len({case.task_id for case in answered})
@@ -548,13 +491,13 @@ def gate_criterion(
     verdict = verdict_of_ways(shown, run.failures)
     can_tell = None
     if untested is None and verdict not in {"better", "worse"}:
-        can_tell = sensitivity[key] if sensitivity and key in sensitivity else _is_consistent(cases, rule.level)
+        can_tell = planted_lose[key] if planted_lose else _is_consistent(cases, rule.level)
         if not can_tell:
-            untested = cannot_tell(None if sensitivity and key in sensitivity else flips_of(cases))
+            untested = cannot_tell(None if planted_lose else flips_of(cases))
+    needed = None
     if untested is not None:
         verdict = "untested"
-    needed = None
-    if verdict == "inconclusive" and answered:
+    elif verdict == "inconclusive" and answered:
         needed = cases_to_decide(rule.margin, level=rule.level, ties=ties / len(answered), fixed=not run.sequential)
     criterion = GateCriterion(
         key=key,
@@ -571,7 +514,7 @@ def gate_criterion(
         unanswered=sum(not case.outcome.is_answer for case in run.asked_cases(key)),
         by_failures={way: verdict_of_ways({way: one}, way) for way, one in shown.items()},
         cases_needed=needed,
-        lost=tuple(dict.fromkeys(lost))[:_LOST],
+        lost=tuple(lost),
         untested=untested,
         can_tell=can_tell,
     )
@@ -606,11 +549,13 @@ def _by_sequence(run: PairwiseRunResult, cases: Sequence[PairwiseCase], rule: Ga
 
 
 def _by_interval(run: PairwiseRunResult, key: str, rule: GateRule) -> _Figures:
-    tables = {way: read_cases(run.frame(key, failures=way)) for way in ways_to_count(run.failures)}
-    scores = {way: by_task(used_cases(table, "half")) for way, table in tables.items()}
-    ends = {way: fixed_bounds(of_way, rule.margin, rule.level) for way, of_way in scores.items() if of_way.n}
-    shown = dict.fromkeys(scores, Shown())
-    for way, (lower, upper) in ends.items():
-        shown[way] = shown_by(lower, upper, rule.margin)
-    asked = scores[run.failures]
-    return shown, asked.mean, ends.get(run.failures, (None, None)), asked.n
+    figures = {}
+    for way in ways_to_count(run.failures):
+        scores = by_task(used_cases(read_cases(run.frame(key, failures=way)), "half"))
+        ends: _Ends = (None, None)
+        shown = Shown()
+        if scores.n:
+            lower, upper = ends = fixed_bounds(scores, rule.margin, rule.level)
+            shown = shown_by(lower, upper, rule.margin)
+        figures[way] = (shown, scores.mean, ends, scores.n)
+    return {way: figure[0] for way, figure in figures.items()}, *figures[run.failures][1:]

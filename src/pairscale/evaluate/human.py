@@ -11,9 +11,8 @@ from functools import partial
 from typing import Any
 
 from pairscale.core.notices import notice
-from pairscale.core.options import FilePath, checked, require_seed
+from pairscale.core.options import FilePath, checked, optional, require_seed, require_text
 from pairscale.evaluate.comparators import PairwiseOutcome, majority
-from pairscale.evaluate.judge import require_names
 from pairscale.evaluate.labels import CHOICES, Labels, answers_digest, read_labels, winner_of
 from pairscale.evaluate.tasks import Task, Trace
 from pairscale.judges.function import in_thread
@@ -44,7 +43,8 @@ def human_pairwise(
         >>> human_pairwise(key="human", ask=lambda task, response_1, response_2: "tie").key
         'human'
     """
-    require_names("any" if criterion is None else criterion, key)
+    optional(require_text, criterion, "criterion")
+    require_text(key, "key")
     return HumanComparator(key, ask or partial(_terminal, criterion), seed)
 
 
@@ -138,7 +138,8 @@ def human_labels(
         >>> evaluate_pairwise(old, new, comparators=[people]).tally("people")
         (0, 1, 0)
     """
-    require_names(criterion, key)
+    require_text(criterion, "criterion")
+    require_text(key, "key")
     labels = read_labels(path, key_file=key_file, encoding=encoding).of(criterion)
     if labels.problems.height:
         first = labels.problems.row(0, named=True)
@@ -164,9 +165,7 @@ class LabelComparator:
         self.key = key
         self.labels = labels.table
         self.problems = labels.problems
-        self._cases: dict[tuple[str, int], list[dict[str, Any]]] = {}
-        for row in labels.table.iter_rows(named=True):
-            self._cases.setdefault((row["task_id"], row["repeat"]), []).append(row)
+        self._cases = labels.table.partition_by("task_id", "repeat", as_dict=True)
 
     async def compare(
         self,
@@ -178,13 +177,14 @@ class LabelComparator:
         repeat: int = 1,
     ) -> PairwiseOutcome:
         """Which is better, as most labellers said."""
-        rows = self._cases.get((task.task_id, repeat), [])
-        if not rows:
+        labels = self._cases.get((task.task_id, repeat))
+        if labels is None:
             return PairwiseOutcome.abstain("no one has labelled this case", detail={"missing": True})
         digests = {
             "a": answers_digest(trace_a.output, trace_b.output),
             "b": answers_digest(trace_b.output, trace_a.output),
         }
+        rows = labels.to_dicts()
         if any(row["answers"] not in {None, digests[row["first_variant"]]} for row in rows):
             return PairwiseOutcome.fail("the answers are not those that were labelled", detail={"other_answers": True})
         kept = [{name: row[name] for name in ("labeller", "winner", "comment", "first_variant")} for row in rows]

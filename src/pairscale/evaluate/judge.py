@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from pairscale.core.comparisons import Condition, Outcome
 from pairscale.core.errors import InputError
 from pairscale.core.options import checked, require_int, require_text
 from pairscale.core.provenance import fingerprint, text_hash
-from pairscale.core.tables import listed
+from pairscale.core.tables import Values, listed
 from pairscale.core.traits import Trait
-from pairscale.evaluate.comparators import Ask, PairwiseOutcome, item_name, majority, together
-from pairscale.evaluate.tasks import Task, Trace, as_words
+from pairscale.evaluate.comparators import Ask, PairwiseOutcome, item_name, majority, together, total_cost
+from pairscale.evaluate.tasks import Row, Task, Trace, as_words
 from pairscale.judges.answers import ParsedAnswer, read_tag
 from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
 from pairscale.judges.build import make_judge, own_settings
@@ -23,6 +23,8 @@ from pairscale.judges.orders import merge_orders, merge_preferences
 from pairscale.providers.catalog import PROVIDERS, split_model
 from pairscale.runtime import RETRIES, ask_unrecorded, close
 
+JudgeLike: TypeAlias = "str | Judge | Callable[..., Any]"
+"""A judge, its name, or a function ``judge(A, B)``."""
 Side = Literal["a", "b"]
 _SLOTS = {1: "first", 2: "second"}
 _OTHER: dict[Side, Side] = {"a": "b", "b": "a"}
@@ -32,7 +34,7 @@ _OWN = frozenset({"reference", "reference_outputs", "trace", "tags"})
 
 @checked
 def pairwise_judge(
-    config: str | Judge | Callable[..., Any],
+    config: JudgeLike,
     *,
     criterion: str,
     key: str,
@@ -75,15 +77,14 @@ def pairwise_judge(
         >>> pairwise_judge(shorter, criterion="more concise", key="concise").key
         'concise'
     """
-    require_names(criterion, key)
+    require_text(criterion, "criterion")
+    require_text(key, "key")
     judge = make_task_judge(config, criterion, judge_args)
     retries = require_int(retries, "retries", least=0)
     return JudgeComparator((judge,), criterion, key, swap, include_reference, include_trace, retries)
 
 
-def make_task_judge(
-    config: str | Judge | Callable[..., Any], criterion: str, judge_args: Mapping[str, Any] | None
-) -> Judge:
+def make_task_judge(config: JudgeLike, criterion: str, judge_args: Mapping[str, Any] | None) -> Judge:
     """The judge that is asked about two answers to a task; see :func:`pairwise_judge`."""
     if isinstance(config, str) and config.partition(":")[0] in PROVIDERS:
         name, own = own_settings(config)
@@ -91,7 +92,7 @@ def make_task_judge(
     return make_judge(config, judge_args=judge_args)
 
 
-def model_settings(judges: Sequence[Any], **settings: Any) -> dict[str, Any]:
+def model_settings(judges: Sequence[Any], **settings: Any) -> Values:
     """Those of the settings that were given, which only a provider's model has.
 
     Raises:
@@ -117,13 +118,6 @@ def criteria_of(criterion: str | Iterable[str], name: str = "criterion") -> list
     if not criteria:
         raise InputError(f'say what "better" means, as in `{name}="more helpful"`', name)
     return list(dict.fromkeys(require_text(one, name) for one in criteria))
-
-
-def require_names(criterion: str, key: str) -> None:
-    """Refuse an empty criterion or key."""
-    for name, value in {"criterion": criterion, "key": key}.items():
-        if not value.strip():
-            raise InputError(f"{name} must be a text such as 'more helpful', not {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +171,9 @@ class JudgeComparator:
         verdicts = await together(*(ask(judge, pair, self.retries) for pair in pairs))
         return merged_outcome(firsts, verdicts, judge.condition.judge_id, graded=bool(judge_member(judge, "graded")))
 
-    def _item(self, task: Task, trace: Trace, reference: str) -> dict[str, Any]:
+    def _item(self, task: Task, trace: Trace, reference: str) -> Values:
         name = item_name(task.task_id, trace.output)
-        own: dict[str, Any] = {"ID": name, "item_id": name, "text": trace.output, "task_id": task.task_id}
+        own: Values = {"ID": name, "item_id": name, "text": trace.output, "task_id": task.task_id}
         own |= {"input": task.input, "criterion": self.criterion}
         if reference:
             own["reference"] = reference
@@ -200,15 +194,14 @@ def merged_outcome(
         graded: whether a probability that a verdict states is its answer.
     """
     orders = [_order(first, verdict, graded=graded) for first, verdict in zip(firsts, verdicts, strict=True)]
-    detail: dict[str, Any] = {"judge_id": judge_id, "orders": orders}
+    detail: Values = {"judge_id": judge_id, "orders": orders}
     detail |= {f"order{at}": order["preferred"] for at, order in enumerate(orders, start=1)}
     reasoning = "\n".join(
         f"{order['first'].upper()} first: {order['reasoning']}" if len(orders) > 1 else order["reasoning"]
         for order in orders
         if order["reasoning"]
     )
-    costs = [verdict.cost for verdict in verdicts if verdict.cost is not None]
-    more: dict[str, Any] = {"detail": detail, "cost": sum(costs) if costs else None}
+    more: Values = {"detail": detail, "cost": total_cost(verdicts)}
     kind, winner = merge_orders([(Outcome(order["outcome"]), order["winner"]) for order in orders])
     if kind.is_answer:
         more["preference"] = merge_preferences([order["preference"] for order in orders])
@@ -218,17 +211,17 @@ def merged_outcome(
     return PairwiseOutcome("tie" if kind is Outcome.TIE else winner, reasoning, outcome=kind, **more)
 
 
-def _order(first: Side, verdict: Verdict, *, graded: bool) -> dict[str, Any]:
+def _order(first: Side, verdict: Verdict, *, graded: bool) -> Values:
     """What was said when a variant stood first; a graded verdict is for the answer whose probability is above ½."""
     kind = verdict.outcome
-    preferred = "tie" if kind is Outcome.TIE else _SLOTS.get(verdict.winner_pos or 0)
-    stated = verdict.probability if graded and kind.is_answer else None
+    place = verdict.winner_pos
+    preference = stated = verdict.probability if graded and kind.is_answer else None
     if stated is not None and kind is not Outcome.FLIP:
-        preferred = "tie" if stated == 0.5 else _SLOTS[1 if stated > 0.5 else 2]
-        kind = Outcome.TIE if preferred == "tie" else Outcome.WIN
-    preference = stated
+        kind = Outcome.TIE if stated == 0.5 else Outcome.WIN
+        place = 1 if stated > 0.5 else 2
     if stated is not None and first == "a":
         preference = 1 - stated
+    preferred = "tie" if kind is Outcome.TIE else _SLOTS.get(place or 0)
     return {
         "first": first,
         "outcome": str(kind),
@@ -246,7 +239,7 @@ def _order(first: Side, verdict: Verdict, *, graded: bool) -> dict[str, Any]:
 
 @checked
 def pairwise_panel(
-    judges: Iterable[str | Judge | Callable[..., Any]],
+    judges: Iterable[JudgeLike],
     *,
     criterion: str,
     key: str,
@@ -350,7 +343,7 @@ class TaskJudge(LLMJudge):
         settings: of the model; see :class:`pairscale.LLMJudge`.
     """
 
-    def __init__(self, name: str, criterion: str, settings: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, criterion: str, settings: Row) -> None:
         super().__init__(*split_model(name), Trait(criterion, criterion), _HEAD, TEMPLATE_ID, **settings)
         self._criterion = criterion
 
@@ -379,7 +372,7 @@ class TaskJudge(LLMJudge):
         return read_tag(text, PREFIX, SUFFIX, [*texts, str(pair.first.get("reference") or "")], ties=True)
 
 
-def _shown(side: Mapping[str, Any]) -> str:
+def _shown(side: Row) -> str:
     """An answer as the model reads it, with what happened on the way where that counts."""
     steps = side.get("trace")
     return str(side["text"]) if not steps else f"{side['text']}\n\nSteps on the way to it:\n{steps}"

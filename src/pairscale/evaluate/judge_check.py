@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from pairscale.checks.calibration import Calibration, calibrations_of
-from pairscale.checks.card import JudgeCard, JudgeIdentity
+from pairscale.checks.card import JudgeCard, JudgeIdentity, read_judge_card
 from pairscale.checks.position import PositionalBias, compute_reverse_consistency, measure_bias
 from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.core.comparisons import Outcome, ordered_key
@@ -23,19 +23,29 @@ from pairscale.core.notices import notice, without_notices
 from pairscale.core.options import FilePath, ProgressMode, checked, optional, require_choice, require_int
 from pairscale.core.provenance import fingerprint, text_hash
 from pairscale.core.samples import read_samples
-from pairscale.core.tables import PAIRS, Table, listed, to_frame
+from pairscale.core.tables import PAIRS, Table, Values, listed, to_frame
 from pairscale.evaluate.comparators import item_name
-from pairscale.evaluate.judge import make_task_judge, model_settings
-from pairscale.evaluate.judge_drift import JudgeChange, card_with_answers, compared, require_same_labels
-from pairscale.evaluate.judge_measures import LEVEL, labelled_answers, measures_of
+from pairscale.evaluate.judge import JudgeLike, make_task_judge, model_settings
+from pairscale.evaluate.judge_measures import (
+    LEVEL,
+    JudgeChange,
+    answers_of,
+    change_between,
+    labelled_answers,
+    measures_of,
+    require_same_labels,
+    with_choices,
+)
 from pairscale.evaluate.labels import answers_digest, read_labels
 from pairscale.evaluate.manifest import MANIFEST
+from pairscale.evaluate.tasks import Row
 from pairscale.judges.base import Judge, judge_member
 from pairscale.judges.build import judge_with, want_probability
 from pairscale.models.bayes.fit import fit_btl
+from pairscale.models.data import outcome_figures
 from pairscale.pairing.make import some_pairs
 from pairscale.pairing.order import randomize_pair_order
-from pairscale.pairing.table import generator, swapped
+from pairscale.pairing.table import drawn, generator, swapped, told_of_both
 from pairscale.providers.catalog import price_date
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
 from pairscale.store.label_keys import key_path
@@ -122,7 +132,7 @@ class JudgeCheck(ReprMixin):
 @checked
 def check_judge(
     data: Table | FilePath,
-    judge: str | Judge | Callable[..., Any] = "lexical",
+    judge: JudgeLike = "lexical",
     *,
     labels: Labels | None = None,
     since: JudgeCard | FilePath | None = None,
@@ -211,8 +221,8 @@ def check_judge(
         samples = read_samples(
             data, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict, skip_unreadable=skip_unreadable
         )
-        found = _pairs_of_texts(samples, labels, key, n_pairs, seed)
-        asked = judge_with(
+        asked = _pairs_of_texts(samples, labels, key, n_pairs, seed)
+        made = judge_with(
             judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price,
             answer=answer,
         )  # fmt: skip
@@ -221,53 +231,66 @@ def check_judge(
             raise InputError("trait and template belong to texts; the cases of a manifest have a criterion")
         if labels is not None and not isinstance(labels, str | os.PathLike):
             raise InputError("labels of cases are a file or a run file")
-        is_file = isinstance(data, str | os.PathLike)
-        if key is None and labels is not None and is_file and not key_path(Path(labels)).exists():
-            beside = key_path(Path(data))  # of the manifest
-            key = beside if beside.exists() else None
-        found = _pairs_of_cases(cases, labels, key, criterion, n_pairs, seed, encoding)
+        manifest = data if isinstance(data, str | os.PathLike) else None
+        asked = _pairs_of_cases(cases, labels, key or _key_beside(manifest, labels), criterion, n_pairs, seed, encoding)
         settings = dict(judge_args or {})
         if require_choice(answer, "answer", ("winner", "probability")) == "probability":
             want_probability(judge, settings)
         settings |= model_settings([judge], base_url=base_url, cache=cache, price=price)
-        asked = make_task_judge(judge, str(found.criterion), settings or None)
-    found.ask(0 if labels is None else _PROBES, seed)
+        made = make_task_judge(judge, str(asked.criterion), settings or None)
+    questions = asked.questions(0 if labels is None else _PROBES, seed)
     if earlier is not None:  # before anything is paid for
-        require_same_labels(labelled_answers(found), earlier)
+        require_same_labels(labelled_answers(with_choices(asked, {})), earlier)
     done = submit_pairs(
-        found.table, asked, run=run, concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost,
+        questions, made, run=run, concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost,
         progress=progress,
     )  # fmt: skip
-    result = _check(found, done, asked, seed, earlier)
+    result = _check(asked, questions, done, made, seed)
+    if earlier is not None:
+        result = replace(result, change=change_between(result.card, earlier))
     if cases is None and result.n_valid:
-        spread, error = _spread(_main(done, found), answer, seed)
+        spread, error = _spread(asked.main(done.results), answer, seed)
         result = replace(result, spread=spread, error=error)
     if answer == "probability" and result.n_valid and not result.calibrations:
         notice("the judge gave no probability, so there is nothing to say about them")
     return result
 
 
-def _earlier(since: JudgeCard | FilePath | None, labels: Labels | None, key: Any) -> JudgeCard | None:
+def _earlier(since: JudgeCard | FilePath | None, labels: Labels | None, key: FilePath | None) -> JudgeCard | None:
     """The card to compare with; None without one. What belongs to labels is refused without them."""
     if labels is None and key is not None:
         raise InputError("`key=` belongs to `labels=`")
     if labels is None and since is not None:
         raise InputError("`since=` belongs to `labels=`: two judges are compared by the same labels of people")
-    return None if since is None else card_with_answers(since)
+    card = since if since is None or isinstance(since, JudgeCard) else read_judge_card(since)
+    if card is not None and not card.data.get("answers"):
+        raise InputError(
+            f"the card of {card.judge.judge_id} has no answers on labels of people, so that nothing can be compared "
+            "with it; make it again, with `labels=`",
+            argument="since",
+        )
+    return card
 
 
-def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int, earlier: JudgeCard | None) -> JudgeCheck:
+def _key_beside(manifest: FilePath | None, labels: FilePath | None) -> Path | None:
+    """The key of a manifest, where the labels have none beside them."""
+    if manifest is None or labels is None or key_path(Path(labels)).exists() or not key_path(Path(manifest)).exists():
+        return None
+    return key_path(Path(manifest))
+
+
+def _check(asked: CheckPairs, questions: pl.DataFrame, done: SubmitResult, judge: Judge, seed: int) -> JudgeCheck:
+    """The figures of a check."""
     results = done.results
-    main = _main(done, found)
-    failed = set(done.failed_pairs["custom_id"])
-    unasked = found.table.height - results.height - len(failed)
+    main = asked.main(results)
+    answers = answers_of(results)
+    failed = done.failed_pairs["custom_id"].n_unique()
+    unasked = questions.height - results.height - failed
     if unasked:
-        notice(f"{unasked:,} of {found.table.height:,} questions were not asked; what they would show is not measured")
+        notice(f"{unasked:,} of {questions.height:,} questions were not asked; what they would show is not measured")
     bias = None
-    consistency = compute_reverse_consistency(
-        results.filter(pl.col("custom_id").is_in(found.forward)),
-        results.filter(pl.col("custom_id").is_in(found.backward)),
-    )
+    is_forward = pl.col("custom_id").is_in(asked.pairs["pair_uid"].to_list())
+    consistency = compute_reverse_consistency(main.filter(is_forward), main.filter(~is_forward))
     if consistency.details.height:
         bias = measure_bias(consistency, LEVEL)
     # An answer of the cache has no status and costs nothing.
@@ -276,32 +299,32 @@ def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int, earli
     costs = paid["cost"].drop_nulls().to_list()
     if not costs and done.cached and done.saved:
         costs = [done.saved / done.cached]
-    prices_as_of = price_date(judge_member(asked, "price"))
+    pairs = with_choices(asked, answers)
+    better = pl.when(person="1").then("ID1").when(person="2").then("ID2")
+    outcome = pl.when(person="tie").then(pl.lit("tie")).otherwise(pl.lit("win"))
+    people = pairs.drop_nulls("person").select("ID1", "ID2", better_id=better, outcome=outcome)
+    prices_as_of = price_date(judge_member(judge, "price"))
     about = {
-        "kind": found.kind,
-        "n_pairs": found.pairs.height,
-        "n_labelled": found.pairs["said"].count(),
-        "labellers": found.labellers,
+        "kind": asked.kind,
+        "n_pairs": pairs.height,
+        "n_labelled": people.height,
+        "labellers": asked.labellers,
         "n_unasked": unasked,
         "seed": seed,
-        "digest": fingerprint([found.pairs.select("text1", "text2").rows(), found.pairs["said"].to_list()]),
+        "digest": fingerprint([pairs.select("text1", "text2").rows(), pairs["said"].to_list()]),
         "prices_as_of": prices_as_of,
     }
-    chosen = pl.when(pl.col("said") == 1).then("ID1").when(pl.col("said") == 0).then("ID2")
-    kind = pl.when(pl.col("said") == 0.5).then(pl.lit("tie")).otherwise(pl.lit("win"))
-    people = found.pairs.select("ID1", "ID2", "said").drop_nulls("said").with_columns(better_id=chosen, outcome=kind)
+    if people.height:
+        about["answers"] = labelled_answers(pairs)
     calibrations = calibrations_of(main, people if people.height else None, LEVEL)
-    if about["n_labelled"]:
-        about["answers"] = labelled_answers(found, results)
     if calibrations:
         about["calibration"] = [calibration.to_dict() for calibration in calibrations]
-    measures = measures_of(found, results, len(failed), costs, bias)
-    card = JudgeCard(JudgeIdentity.of(asked.condition, found.kind, found.criterion), measures, about, LEVEL)
+    measures = measures_of(asked, results, failed, costs, bias)
     return JudgeCheck(
-        judge_id=asked.condition.judge_id,
-        n_items=found.n_items,
-        n_pairs=found.pairs.height,
-        n_asked=main.height + len(failed & {*found.forward, *found.backward}),
+        judge_id=judge.condition.judge_id,
+        n_items=asked.n_items,
+        n_pairs=pairs.height,
+        n_asked=main.height + asked.main(done.failed_pairs)["custom_id"].n_unique(),
         n_valid=main["better_id"].count(),
         failures=done.failed_pairs.group_by("error_code", "error_message").len("n").sort("n", descending=True),
         prop_consistent=None if bias is None else float(bias.summary["prop_consistent"][0]),
@@ -310,29 +333,23 @@ def _check(found: CheckPairs, done: SubmitResult, asked: Judge, seed: int, earli
         seconds_each=_mean(paid["latency_s"]),
         tokens_each=_mean(results["total_tokens"]),
         prices_as_of=prices_as_of,
-        card=card,
-        change=None if earlier is None else compared(card, earlier),
+        card=JudgeCard(JudgeIdentity.of(judge.condition, asked.kind, asked.criterion), measures, about, LEVEL),
     )
-
-
-def _main(done: SubmitResult, found: CheckPairs) -> pl.DataFrame:
-    """The answers on the pairs themselves, without probes."""
-    return done.results.filter(pl.col("custom_id").is_in([*found.forward, *found.backward]))
 
 
 def _spread(results: pl.DataFrame, answer: Answer, seed: int) -> tuple[float | None, float | None]:
     """How far apart the scores of the texts are, and how large the errors of the judge's probabilities."""
     rows = results.filter(pl.col("outcome").is_in([Outcome.WIN, Outcome.TIE]))
     ids = pl.concat([rows["ID1"], rows["ID2"]]).unique(maintain_order=True).to_list()
-    stated = answer == "probability"
-    if stated and not rows["probability"].count():
+    model: Literal["btl_b", "btl_e_b"] = "btl_b"
+    if answer == "winner":
+        model = "btl_e_b"
+        rows = rows.select("ID1", "ID2", "better_id")
+    elif not rows["probability"].count():
         return None, None
     with without_notices():  # some pairs need not link all texts, and a spread is told all the same
-        fit = fit_btl(
-            rows if stated else rows.select("ID1", "ID2", "better_id"), ids, "btl_b" if stated else "btl_e_b",
-            seed=seed, prior_sd="learned", repeats="learned",
-        )  # fmt: skip
-    return _median(fit.prior_sd), _median(fit.error) if stated else None
+        fit = fit_btl(rows, ids, model, seed=seed, prior_sd="learned", repeats="learned")
+    return _median(fit.prior_sd), _median(fit.error)
 
 
 def _median(draws: Any) -> float | None:
@@ -358,10 +375,9 @@ class CheckPairs:
         labellers: how many people labelled.
         n_items: texts there are.
         criterion: what cases are judged by.
-        table: everything that is asked, as one table of pairs.
-        backward: by the pair's place, the name of the question in the other order.
-        again: by the pair's place, the name of the second asking.
         people: people's answers to pairs of texts, one by one.
+        orders: by the pair's place, the names of the questions in both orders.
+        again: the names of questions that are asked twice, and of their second asking.
         padded: the names of both orders of the questions about appended nonsense; the text as it was stands first in
             the first of them.
     """
@@ -371,19 +387,18 @@ class CheckPairs:
     labellers: int
     n_items: int
     criterion: str | None = None
-    table: pl.DataFrame = field(default_factory=pl.DataFrame)
-    backward: Sequence[str] = ()
-    again: Mapping[int, str] = field(default_factory=dict[int, str])
-    padded: Sequence[tuple[str, str]] = ()
     people: pl.DataFrame | None = None
+    orders: Sequence[tuple[str, str]] = ()
+    again: Sequence[tuple[str, str]] = ()
+    padded: Sequence[tuple[str, str]] = ()
 
-    @property
-    def forward(self) -> list[str]:
-        """By the pair's place, the name of the question in the given order."""
-        return self.pairs["pair_uid"].to_list()
+    def main(self, table: pl.DataFrame) -> pl.DataFrame:
+        """What a table of questions says of the pairs themselves, without probes."""
+        names = [name for both in self.orders for name in both]
+        return table.filter(pl.col("custom_id").is_in(names))
 
-    def ask(self, n_probes: int, seed: int) -> None:
-        """Make every question of a check.
+    def questions(self, n_probes: int, seed: int) -> pl.DataFrame:
+        """Every question of a check, as one table of pairs.
 
         Args:
             n_probes: how many pairs are asked a second time, and how many texts are compared with themselves and
@@ -397,56 +412,55 @@ class CheckPairs:
         second = pairs.head(n_probes).with_columns(pl.col("pair_uid").str.strip_suffix("#1") + "#2")
         padded = _padded(pairs, n_probes, seed)
         turned = _reversed(padded)
-        self.backward = backward["pair_uid"].to_list()
-        self.again = dict(enumerate(second["pair_uid"]))
+        self.orders = list(zip(pairs["pair_uid"], backward["pair_uid"], strict=True))
+        self.again = list(zip(pairs["pair_uid"], second["pair_uid"], strict=False))
         self.padded = list(zip(padded["pair_uid"], turned["pair_uid"], strict=True))
-        self.table = pl.concat([pairs, backward, second, padded, turned])
+        return pl.concat([pairs, backward, second, padded, turned])
 
 
 def _reversed(pairs: pl.DataFrame) -> pl.DataFrame:
-    turned = swapped(pairs, np.ones(pairs.height, dtype=bool))
-    return turned.with_columns(pl.concat_str("pair_uid", pl.lit("~")))
+    return swapped(pairs, np.ones(pairs.height, dtype=bool)).with_columns(pl.col("pair_uid") + "~")
 
 
 def _named(pairs: pl.DataFrame) -> pl.DataFrame:
     """Pairs under the names that they would have anyway, so that what was asked before is found."""
     sides = pairs.select("ID1", "ID2").iter_rows()
-    return pairs.with_columns(pl.Series("pair_uid", [f"{ordered_key(*ids)}#1" for ids in sides], dtype=pl.String))
+    return pairs.with_columns(pl.Series("pair_uid", [f"{ordered_key(*ids)}#1" for ids in sides], pl.String))
 
 
 def _pairs_of_texts(
     samples: pl.DataFrame, labels: Labels | None, key: FilePath | None, n_pairs: int | None, seed: int
 ) -> CheckPairs:
     """Pairs of texts: some of all, or those that people have labelled."""
+    unknown = pl.lit(None, pl.String)
     if labels is None:
-        pairs = randomize_pair_order(some_pairs(samples, n_pairs or _PAIRS, seed), seed=seed)
-        unlabelled = _named(pairs).with_columns(said=pl.lit(None, pl.Float64), first_variant=pl.lit(None, pl.String))
-        return CheckPairs("texts", unlabelled, 0, samples.height)
+        pairs = _named(randomize_pair_order(some_pairs(samples, n_pairs or _PAIRS, seed), seed=seed))
+        pairs = pairs.with_columns(said=unknown.cast(pl.Float64), first_variant=unknown)
+        return CheckPairs("texts", pairs, 0, samples.height)
     read = read_comparisons(labels, key=key).table
-    is_answer = pl.col("better_id").is_not_null()
-    if "outcome" in read.columns:
-        is_answer |= pl.col("outcome") == "tie"
+    answered = read.with_columns(result=outcome_figures(read, "tie"))
     are_known = pl.all_horizontal(pl.col("ID1", "ID2").is_in(samples["ID"].to_list()))
-    usable = read.filter(are_known, pl.col("ID1") != pl.col("ID2"), is_answer)
+    usable = answered.filter(are_known, pl.col("ID1") != pl.col("ID2")).drop_nulls("result")
     if not usable.height:
         raise InputError("labels: none of them is of two of these texts; check that both use the same ids")
     if usable.height < read.height:
         notice(f"labels: {read.height - usable.height:,} rows say nothing about two of these texts, and are left out")
-    sides = usable.with_columns(low=pl.min_horizontal("ID1", "ID2"), high=pl.max_horizontal("ID1", "ID2"))
-    votes = (pl.col("better_id") == pl.col("low")).sum().cast(pl.Int64) * 2 - pl.col("better_id").count()
-    said = sides.group_by("low", "high").agg(said=(votes.sign() + 1) / 2).sort("low", "high")
-    pairs = said[generator(seed).permutation(said.height)[:n_pairs]].with_columns(ID1="low", ID2="high")
+    low = pl.min_horizontal("ID1", "ID2")
+    low_won = pl.when(low == pl.col("ID1")).then("result").otherwise(1 - pl.col("result"))
+    votes = usable.group_by(low=low, high=pl.max_horizontal("ID1", "ID2")).agg(votes=(low_won - 0.5).sum())
+    said = votes.select("low", "high", said=(pl.col("votes").sign() + 1) / 2).sort("low", "high")
+    pairs = drawn(said, n_pairs or said.height, seed).with_columns(ID1="low", ID2="high")
     for side in "12":
         pairs = pairs.join(samples.select(pl.all().name.suffix(side)), on=f"ID{side}", maintain_order="left")
-    pairs = randomize_pair_order(pairs.select(*PAIRS, pl.exclude(*PAIRS)), seed=seed)
-    first_wins = pl.when(pl.col("ID1") == pl.col("low")).then("said").otherwise(1 - pl.col("said"))
+    pairs = _named(randomize_pair_order(pairs.select(*PAIRS, pl.exclude(*PAIRS)), seed=seed))
+    first_won = pl.when(pl.col("ID1") == pl.col("low")).then("said").otherwise(1 - pl.col("said"))
+    pairs = pairs.with_columns(said=first_won, first_variant=unknown).drop("low", "high")
     who = [name for name in ("labeller", "judge_id", "judge", "rater") if name in usable.columns]
-    people = usable[who[0]].n_unique() if who else 1
-    pairs = _named(pairs.with_columns(said=first_wins, first_variant=pl.lit(None, pl.String)).drop("low", "high"))
-    return CheckPairs("texts", pairs, people, samples.height, people=usable)
+    labellers = usable[who[0]].n_unique() if who else 1
+    return CheckPairs("texts", pairs, labellers, samples.height, people=usable.drop("result"))
 
 
-def case_rows(data: Any) -> list[dict[str, Any]] | None:
+def case_rows(data: Any) -> list[Values] | None:
     """The cases of a manifest; None where the data are something else."""
     if isinstance(data, str | os.PathLike):
         path = Path(data)
@@ -461,7 +475,7 @@ def case_rows(data: Any) -> list[dict[str, Any]] | None:
 
 
 def _pairs_of_cases(
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Row],
     labels: FilePath | None,
     key: FilePath | None,
     criterion: str | None,
@@ -474,14 +488,18 @@ def _pairs_of_cases(
     about = criteria[0] if criterion is None and len(criteria) == 1 else criterion
     if about not in criteria or not about:
         raise InputError(f"choose one of the criteria of the cases by `criterion=`: {listed(criteria)}")
-    cases = {str(row["case_id"]): row for row in rows if str(row.get("criterion") or "") == about}
+    cases = {str(row["case_id"]): _pair(row) for row in rows if str(row.get("criterion") or "") == about}
     wanted = sorted(cases)
     votes = pl.DataFrame(schema={"case_id": pl.String, "said": pl.Float64, "first_variant": pl.String})
     people = 0
     if labels is not None:
         votes, people = _case_votes(cases, labels, key, about, encoding)
         wanted = sorted(votes["case_id"])
-    usable = [name for name in wanted if len({text.strip() for text in (*_responses(cases[name]), "")}) == 3]
+    usable = []
+    for name in wanted:
+        texts = {cases[name]["text1"].strip(), cases[name]["text2"].strip(), ""}
+        if len(texts) == 3:
+            usable.append(name)
     if not usable:
         raise InputError(
             "there is no case to ask about: none has a label, or all have two equal answers or an empty one"
@@ -490,17 +508,25 @@ def _pairs_of_cases(
         notice(f"cases: {len(wanted) - len(usable):,} with two equal answers or an empty one are not asked about")
     most = n_pairs or (_PAIRS if labels is None else len(usable))
     chosen = [usable[place] for place in generator(seed).permutation(len(usable))[:most]]
-    pairs = pl.DataFrame([{"case_id": name, **_pair(name, cases[name], about)} for name in chosen])
+    pairs = pl.DataFrame([cases[name] for name in chosen])
     labelled = pairs.join(votes, on="case_id", how="left", maintain_order="left").drop("case_id")
     return CheckPairs("cases", labelled, people, 2 * len(cases), about)
 
 
-def _responses(case: Mapping[str, Any]) -> tuple[str, str]:
-    return str(case.get("response_1") or ""), str(case.get("response_2") or "")
+def _pair(case: Row) -> Values:
+    """A case of a manifest as a pair."""
+    name = str(case["case_id"])
+    task_id = str(case.get("task_id") or name)
+    row: Values = {"case_id": name, "pair_uid": f"{name}#1"}
+    for side in "12":
+        text = str(case.get(f"response_{side}") or "")
+        row |= {f"ID{side}": item_name(task_id, text), f"text{side}": text, f"task_id{side}": task_id}
+        row |= {f"input{side}": str(case.get("task_input") or ""), f"criterion{side}": case["criterion"]}
+    return row
 
 
 def _case_votes(
-    cases: Mapping[str, Mapping[str, Any]],
+    cases: Mapping[str, Row],
     labels: FilePath,
     key: FilePath | None,
     criterion: str,
@@ -509,9 +535,9 @@ def _case_votes(
     """Who people prefer in each case (``said``: 1 the first response), with ``first_variant``; how many people."""
     read = read_labels(labels, key_file=key, encoding=encoding)
     table = read.of(criterion).table
-    digests = {name: answers_digest(*_responses(case)) for name, case in cases.items()}
+    digests = {name: answers_digest(case["text1"], case["text2"]) for name, case in cases.items()}
     digest = pl.col("case_id").replace_strict(digests, default=None, return_dtype=pl.String)
-    usable = table.filter(digest.is_not_null() & ((pl.col("answers") == digest) | pl.col("answers").is_null()))
+    usable = table.filter(digest.is_not_null(), pl.col("answers").fill_null(digest) == digest)
     left_out = read.problems.height + table.height - usable.height
     if left_out:
         notice(f"labels: {left_out:,} cannot be used, or are of other cases or other answers; they are left out")
@@ -521,28 +547,13 @@ def _case_votes(
     return votes, table["labeller"].n_unique()
 
 
-def _pair(name: str, case: Mapping[str, Any], criterion: str) -> dict[str, Any]:
-    task_id = str(case.get("task_id") or name)
-    shared = {"task_id": task_id, "input": str(case.get("task_input") or ""), "criterion": criterion}
-    row: dict[str, Any] = {"pair_uid": f"{name}#1"}
-    for side, text in zip("12", _responses(case), strict=True):
-        row |= {f"ID{side}": item_name(task_id, text), f"text{side}": text}
-        row |= {f"{column}{side}": value for column, value in shared.items()}
-    return row
-
-
 def _padded(pairs: pl.DataFrame, count: int, seed: int) -> pl.DataFrame:
     """The first texts of as many pairs, each against itself with nonsense behind it; no text twice."""
     chosen = pairs.unique("ID1", keep="first", maintain_order=True).head(count)
-    own = [name.removesuffix("1") for name in pairs.columns if name.endswith("1") and f"{name[:-1]}2" in pairs.columns]
     texts = [f"{text}\n\n{nonsense(text, seed)}" for text in chosen["text1"]]
-    ids = [f"{name} + nonsense" for name in chosen["ID1"]]
-    same = chosen.with_columns(pl.col(f"{name}1").alias(f"{name}2") for name in own)
-    return same.with_columns(
-        pl.Series("ID2", ids, dtype=pl.String),
-        pl.Series("text2", texts, dtype=pl.String),
-        pl.Series("pair_uid", [f"{name}#{seed}" for name in ids], dtype=pl.String),
-    )
+    same = chosen.with_columns(pl.col(f"{name}1").alias(f"{name}2") for name in told_of_both(pairs))
+    padded = same.with_columns(pl.Series("text2", texts, pl.String), ID2=pl.col("ID1") + " + nonsense")
+    return padded.with_columns(pair_uid=pl.col("ID2") + f"#{seed}")
 
 
 def nonsense(text: str, seed: int) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 
@@ -15,13 +14,15 @@ from pairscale.core.files import TABLE_SUFFIXES, read_rows
 from pairscale.core.notices import plural
 from pairscale.core.options import FilePath, checked
 from pairscale.core.provenance import fingerprint
-from pairscale.core.tables import listed
+from pairscale.core.tables import Values, listed
 from pairscale.evaluate.comparators import Winner
+from pairscale.evaluate.tasks import Row
 from pairscale.store.label_keys import key_path, known_key, read_key
 from pairscale.store.runfile import open_run
 
-_TEXT, _INT = pl.String(), pl.Int64()
-LABELS: dict[str, pl.DataType] = {
+_TEXT = pl.String
+_INT = pl.Int64
+LABELS: Values = {
     "case_id": _TEXT,
     "task_id": _TEXT,
     "criterion": _TEXT,
@@ -37,7 +38,7 @@ LABELS: dict[str, pl.DataType] = {
 """The columns of the labels: ``preferred`` is as the labeller wrote it, ``winner`` the variant (a, b) or tie, and
 ``answers`` a digest of what was labelled, where it is known."""
 
-PROBLEMS: dict[str, pl.DataType] = {
+PROBLEMS: Values = {
     "row": _INT,
     "case_id": _TEXT,
     "labeller": _TEXT,
@@ -46,7 +47,6 @@ PROBLEMS: dict[str, pl.DataType] = {
 }
 """The columns of the labels that cannot be used."""
 
-_ALONE = "labeller"
 CHOICES: dict[str, Literal["1", "2", "tie"]] = {"1": "1", "2": "2", "tie": "tie", "t": "tie"}
 """What a labeller may write, and what it means."""
 
@@ -115,7 +115,14 @@ def read_labels(path: FilePath, *, key_file: FilePath | None = None, encoding: s
         >>> read_labels("labels.csv").problems["problem"].to_list()
         ["preferred is 'three'; it must be 1, 2 or tie"]
     """
-    rows = _label_rows(path, encoding)
+    if "://" in str(path) or Path(path).suffix.lower() not in TABLE_SUFFIXES:
+        with open_run(path) as store:
+            rows = store.labels().to_dicts()
+        if not rows:
+            raise InputError(f"{path} holds no labels yet; `pairscale label MANIFEST --run {path}` collects them")
+    else:
+        text = ("case_id", "task_id", "criterion", "preferred", "labeller", "comment", "skipped")
+        rows = read_rows(path, text=text, encoding=encoding)
     for row in rows:
         if row.get("case_id") is None and row.get("task_id") is not None and row.get("criterion") is not None:
             row["case_id"] = case_name(str(row["task_id"]), str(row["criterion"]))
@@ -131,7 +138,7 @@ def read_labels(path: FilePath, *, key_file: FilePath | None = None, encoding: s
             "written with the manifest: key_file="
         )
     labels = [_label(number, row, key) for number, row in enumerate(rows, start=1)]
-    first: dict[tuple[str, str], dict[str, Any]] = {}
+    first: dict[tuple[str, str], Values] = {}
     for label in labels:
         if "problem" in label:
             continue
@@ -148,26 +155,14 @@ def read_labels(path: FilePath, *, key_file: FilePath | None = None, encoding: s
     return Labels(pl.DataFrame(usable, schema=LABELS), pl.DataFrame(problems, schema=PROBLEMS), missing)
 
 
-def _label_rows(path: FilePath, encoding: str | None) -> list[dict[str, Any]]:
-    """The labels of a table, or of a run file."""
-    if "://" in str(path) or Path(path).suffix.lower() not in TABLE_SUFFIXES:
-        with open_run(path) as store:
-            rows = store.labels().to_dicts()
-        if not rows:
-            raise InputError(f"{path} holds no labels yet; `pairscale label MANIFEST --run {path}` collects them")
-        return rows
-    text = ("case_id", "task_id", "criterion", "preferred", "labeller", "comment", "skipped")
-    return read_rows(path, text=text, encoding=encoding)
-
-
-def _label(number: int, row: Mapping[str, Any], key: Mapping[str, Any]) -> dict[str, Any]:
+def _label(number: int, row: Row, key: Row) -> Values:
     """A label as its row says, with the variant that it means, or with what is wrong with it."""
     written = str(row.get("preferred") or "").strip().lower().removesuffix(".0")
     case_id = str(row.get("case_id") or "")
-    label: dict[str, Any] = {
+    label: Values = {
         "row": number,
         "case_id": case_id,
-        "labeller": str(row.get("labeller") or _ALONE),
+        "labeller": str(row.get("labeller") or "labeller"),
         "preferred": CHOICES.get(written, written),
         "comment": row.get("comment"),
     }
@@ -180,16 +175,12 @@ def _label(number: int, row: Mapping[str, Any], key: Mapping[str, Any]) -> dict[
     entry = key[case_id]
     # Keys of other tools say less than ours; what a case is of is then in the label, or in its name.
     task, _, criterion = case_id.partition("::")
-    about = [
-        {name: str(said[name]) for name in ("task_id", "criterion") if said.get(name) is not None}
-        for said in (row, entry)
-    ]
+    about = {"task_id": task, "criterion": criterion}
+    for said in (row, entry):
+        about |= {name: str(said[name]) for name in about if said.get(name) is not None}
     return {
         **label,
-        "task_id": task,
-        "criterion": criterion,
-        **about[0],
-        **about[1],
+        **about,
         "repeat": int(entry.get("repeat") or 1),
         "first_variant": entry["first_variant"],
         "answers": labelled_answers(row, entry),
@@ -202,7 +193,7 @@ def answers_digest(response_1: str, response_2: str) -> str:
     return fingerprint([response_1, response_2])
 
 
-def labelled_answers(row: Mapping[str, Any], entry: Mapping[str, Any]) -> str | None:
+def labelled_answers(row: Row, entry: Row) -> str | None:
     """Of which answers a label is, if the key or the label says so."""
     if isinstance(entry.get("answers"), str):
         return str(entry["answers"])

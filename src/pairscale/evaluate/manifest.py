@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,12 @@ from pairscale.core.errors import InputError
 from pairscale.core.files import read_rows, replacing
 from pairscale.core.notices import plural
 from pairscale.core.options import FilePath, checked, require_path, require_seed, require_suffix
-from pairscale.core.tables import listed
+from pairscale.core.tables import Values, listed
 from pairscale.evaluate.inference.failures import failed_sides
 from pairscale.evaluate.judge import criteria_of
 from pairscale.evaluate.labels import answers_digest, case_name, labelled_answers
 from pairscale.evaluate.run import paired
-from pairscale.evaluate.tasks import SuiteLike, TraceSource, Unmatched
+from pairscale.evaluate.tasks import Row, SuiteLike, TraceSource, Unmatched
 from pairscale.runtime import awaitable, blocking
 from pairscale.store.label_keys import key_path, known_key
 
@@ -99,8 +99,8 @@ async def export_pairwise_cases(
     before = _exported(target)
     jobs, unmatched = await paired(source_a, source_b, suite)
     rng = random.Random(require_seed(seed))  # noqa: S311 - sides, no secret
-    cases: dict[str, dict[str, Any]] = {}
-    key: dict[str, dict[str, Any]] = {}
+    cases: dict[str, Values] = {}
+    key: dict[str, Values] = {}
     left_out = list(unmatched)
     for job in jobs:
         task, a, b = await job.load()
@@ -150,7 +150,7 @@ async def export_pairwise_cases_async(*args: Any, **settings: Any) -> Any:
     """
 
 
-def _exported(target: Path) -> dict[str, dict[str, Any]]:
+def _exported(target: Path) -> dict[str, Values]:
     """The key of what was exported under this name before: by case, which variant stood first, and of which answers."""
     rows = read_rows(target) if target.exists() else []
     if any(row.get("preferred") is not None for row in rows):
@@ -160,7 +160,7 @@ def _exported(target: Path) -> dict[str, dict[str, Any]]:
     return {name: {**row, "answers": labelled_answers(shown.get(name, {}), row)} for name, row in key.items()}
 
 
-def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def _write(path: Path, rows: Iterable[Row]) -> None:
     with replacing(path) as temporary:
         # Escaped, so that halves of characters and odd line ends survive whatever tool reads it.
         temporary.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")

@@ -17,12 +17,12 @@ from pairscale.core.options import FilePath, ProgressMode, checked, require_int
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseComparator
-from pairscale.evaluate.inference.cases import normal_quantile
+from pairscale.evaluate.inference.cases import Texts, normal_quantile
 from pairscale.evaluate.inference.failures import Failures, agreed_better
 from pairscale.evaluate.inference.score import IMAGINED, NO_SPREAD, student_quantile
 from pairscale.evaluate.result import PairwiseRunResult, VariantFigures, counted_score
-from pairscale.evaluate.run import PairwiseRun
-from pairscale.evaluate.tasks import Suite, SuiteLike
+from pairscale.evaluate.run import Couple, PairwiseRun
+from pairscale.evaluate.tasks import SuiteLike
 from pairscale.evaluate.variants import VariantLike
 from pairscale.evaluate.wording import better_by_ways
 from pairscale.models.bradley_terry import fit_bt_model
@@ -51,7 +51,7 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
         baseline: the only variant that the others were compared with; None when all were, two by two.
     """
 
-    results: Mapping[tuple[str, str], PairwiseRunResult]
+    results: Mapping[Couple, PairwiseRunResult]
     baseline: str | None = None
     _fits: dict[str, BTFit] = field(default_factory=dict[str, "BTFit"], init=False, repr=False, compare=False)
 
@@ -60,12 +60,12 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
         return next(iter(self.results.values()))
 
     @property
-    def variants(self) -> tuple[str, ...]:
+    def variants(self) -> Texts:
         """The names of the variants."""
         return tuple(dict.fromkeys(name for couple in self.results for name in couple))
 
     @property
-    def keys(self) -> tuple[str, ...]:
+    def keys(self) -> Texts:
         """The comparators' keys."""
         return self._some.keys
 
@@ -90,18 +90,12 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
         return self._some.provenance
 
     @property
-    def seed(self) -> int:
-        """Of the intervals."""
-        return self.provenance.seed or 0
-
-    @property
     def figures(self) -> dict[str, VariantFigures]:
         """By variant, what its answers took: failures, latency, tokens, cost; of the pair with most of its answers."""
         by_name: dict[str, VariantFigures] = {}
         for couple, result in self.results.items():
             for name, figures in zip(couple, result.variants, strict=False):
-                if name not in by_name or figures.answers > by_name[name].answers:
-                    by_name[name] = figures
+                by_name[name] = max(by_name.get(name, figures), figures, key=lambda one: one.answers)
         return by_name
 
     def fit(self, key: str | None = None) -> BTFit:
@@ -113,7 +107,7 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
         """
         key = key or self.keys[0]
         if key not in self._fits:
-            self._fits[key] = fit_variants(self.results.values(), key, self.variants, self.seed)
+            self._fits[key] = fit_variants(self.results.values(), key, self.variants, self.provenance.seed or 0)
         return self._fits[key]
 
     def ranking(self, key: str | None = None) -> pl.DataFrame:
@@ -147,9 +141,9 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
         Returns:
             One row for every two, the better first: ``variant other difference lower upper differ``.
         """
-        return differences_of(self.fit(key), self.seed)
+        return differences_of(self.fit(key), self.provenance.seed or 0)
 
-    def alike(self, key: str | None = None) -> dict[str, tuple[str, ...]]:
+    def alike(self, key: str | None = None) -> dict[str, Texts]:
         """By variant, the best first: those that it cannot be told apart from, as no difference is shown."""
         open_pairs = self.differences(key).filter(~pl.col("differ")).select("variant", "other").rows()
         ranked = self.ranking(key).drop_nulls("theta")["variant"].to_list()
@@ -174,13 +168,12 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
 
     def _against(self, baseline: str, key: str | None) -> str:
         """How the others compare with the baseline."""
-        parts: dict[str, list[str]] = {"favoured over": [], "not shown to differ from": [], "worse than": []}
+        parts: dict[str | None, list[str]] = {"b": [], None: [], "a": []}
         level = 1 - (1 - LEVEL) / len(self.results)  # of each, so that all of them hold together
         for (_, name), result in self.results.items():
-            better = agreed_better(better_by_ways(result, key or self.keys[0], level), result.failures)
-            words = {"b": "favoured over", "a": "worse than"}.get(str(better), "not shown to differ from")
-            parts[words].append(name)
-        return "; ".join(f"{words} {baseline}: {', '.join(names)}" for words, names in parts.items() if names)
+            parts[agreed_better(better_by_ways(result, key or self.keys[0], level), result.failures)].append(name)
+        words = {"b": "favoured over", None: "not shown to differ from", "a": "worse than"}
+        return "; ".join(f"{words[side]} {baseline}: {', '.join(names)}" for side, names in parts.items() if names)
 
     def summary(self) -> str:
         """The verdicts and the rankings."""
@@ -245,40 +238,12 @@ async def run_variants(
     seed = require_int(seed, "seed", least=0)
     options = RunOptions(concurrency=concurrency, timeout=timeout, max_cost=max_cost)
     asking = PairwiseRun(comparators, options, run=run, failures=failures, seed=seed, progress=progress)
-    return await rank_variants(asking, suite, variants, variant_timeout, baseline)
-
-
-async def rank_variants(
-    asking: PairwiseRun,
-    suite: SuiteLike,
-    variants: Mapping[str, VariantLike],
-    variant_timeout: float | None,
-    baseline: str | None,
-) -> VariantsResult:
-    """Have three variants or more answer a suite, and rank them; see :func:`run_variants` for the arguments."""
     couples = couples_of(tuple(variants), baseline)
-    results = await asking.of_variants(
-        suite, variants, couples, "run_variants", variant_timeout=variant_timeout, baseline=baseline
-    )
-    return _ranked(results, baseline)
+    about: dict[str, Any] = {"variant_timeout": variant_timeout, "baseline": baseline}
+    return ranked(await asking.of_variants(suite, variants, couples, "run_variants", **about), baseline)
 
 
-async def rank_answers(
-    asking: PairwiseRun, sources: Mapping[str, Any], suite: Suite | None, baseline: str | None
-) -> VariantsResult:
-    """Compare the recorded answers of three variants or more two by two, and rank the variants.
-
-    Args:
-        asking: with the comparators and settings.
-        sources: the answers by the variants' names.
-        suite: the tasks, where they are known.
-        baseline: the only variant that the others are compared with; None for all pairs.
-    """
-    couples = couples_of(tuple(sources), baseline)
-    return _ranked(await asking.of_answers(sources, couples, suite, "ab", baseline=baseline), baseline)
-
-
-def _ranked(results: Mapping[tuple[str, str], PairwiseRunResult], baseline: str | None) -> VariantsResult:
+def ranked(results: Mapping[Couple, PairwiseRunResult], baseline: str | None) -> VariantsResult:
     """A ranking, fitted, so that what cannot be ranked is an error."""
     ranking = VariantsResult(results, baseline)
     for key in ranking.keys:
@@ -286,10 +251,10 @@ def _ranked(results: Mapping[tuple[str, str], PairwiseRunResult], baseline: str 
     return ranking
 
 
-def couples_of(names: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
+def couples_of(names: Sequence[str], baseline: str | None) -> list[Couple]:
     """Which variants are compared: all of them two by two, or each with the baseline."""
     if len(names) < 3:
-        raise InputError(f"a ranking takes three variants or more, not {listed(names) or 'none'}; `ps.ab` compares two")
+        raise InputError(f"a ranking takes three variants or more, not {len(names)}; `ps.ab` compares two")
     if baseline is None:
         return list(combinations(names, 2))
     if baseline not in names:
@@ -330,7 +295,7 @@ def saved_variants(store: RunFile) -> VariantsResult | None:
 # ones, with tasks as clusters, are right. As in the interval of a graded win rate, a quarter of a task enters them that
 # varies as the model says, and they are wider by t / z, because they are estimated from these tasks alone.
 
-_SCORES = {"object1": pl.String(), "object2": pl.String(), "score": pl.Float64(), "task_id": pl.String()}
+_SCORES = {"object1": pl.String, "object2": pl.String, "score": pl.Float64, "task_id": pl.String}
 _DRAWS = 20_000  # behind the intervals of ranks
 
 
@@ -369,8 +334,7 @@ def fit_variants(results: Iterable[PairwiseRunResult], key: str, names: Sequence
     if graded:
         spread = cases.group_by("object1", "object2").agg(pl.col("score").max() - pl.col("score").min())["score"].max()
         return plain if float(spread) < NO_SPREAD else _by_tasks(plain, robust, tasks, seed)  # type: ignore[arg-type]
-    widths = [float((one.theta["upper"] - one.theta["lower"]).sum()) for one in (plain, robust)]
-    return robust if widths[1] > widths[0] else plain
+    return max(plain, robust, key=lambda fit: float((fit.theta["upper"] - fit.theta["lower"]).sum()))
 
 
 def _halves(cases: pl.DataFrame) -> pl.DataFrame:

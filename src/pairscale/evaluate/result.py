@@ -24,9 +24,9 @@ from pairscale.core.files import replacing
 from pairscale.core.notices import plural, without_notices
 from pairscale.core.options import FilePath, checked
 from pairscale.core.provenance import Provenance, utc_now
-from pairscale.core.tables import listed
+from pairscale.core.tables import Values, listed
 from pairscale.evaluate.comparators import Winner
-from pairscale.evaluate.inference.cases import score_of
+from pairscale.evaluate.inference.cases import Ends, Texts, score_of
 from pairscale.evaluate.inference.control import ControlledRate, control_names, controlled_rate
 from pairscale.evaluate.inference.failures import (
     Bounds,
@@ -37,7 +37,7 @@ from pairscale.evaluate.inference.failures import (
     ways_to_count,
 )
 from pairscale.evaluate.inference.win_rate import WinRate, win_rate
-from pairscale.evaluate.tasks import Trace, Unmatched
+from pairscale.evaluate.tasks import Row, Trace, Unmatched
 from pairscale.evaluate.wording import summary_of, verdict_of
 
 if TYPE_CHECKING:
@@ -68,11 +68,11 @@ class PairwiseAgreement(ReprMixin):
     cohen_kappa: float | None = None
     n: int = 0
     disagreements: tuple[tuple[str, str, str], ...] = ()
-    ci: tuple[float, float] | None = None
+    ci: Ends | None = None
     left_out: int = 0
-    rate_ci: tuple[float, float] | None = None
-    confusion: tuple[Mapping[str, Any], ...] = ()
-    notices: tuple[str, ...] = ()
+    rate_ci: Ends | None = None
+    confusion: tuple[Row, ...] = ()
+    notices: Texts = ()
 
     def __str__(self) -> str:
         if self.rate is None:
@@ -81,26 +81,30 @@ class PairwiseAgreement(ReprMixin):
         return f"agree on {self.rate * 100:.0f} % of {plural(self.n, 'case')}, kappa {kappa}"
 
 
+def cohen_kappa(x: list[str], y: list[str]) -> Values:
+    """Cohen's kappa of two who answered the same cases: ``estimate lower upper interval``."""
+    table = agreement({"first": x, "second": y}, unit="case", seed=1).table
+    return table.row(by_predicate=pl.col("statistic") == "cohen_kappa", named=True)
+
+
 def agreement_of(run: PairwiseRunResult, x: str, y: str) -> PairwiseAgreement:
     """How far two comparators of a run agree; see :meth:`PairwiseRunResult.agreement`."""
-    of_y = {(case.task_id, case.repeat): case for case in run.of(y)}
-    shared = [(case, of_y[case.task_id, case.repeat]) for case in run.of(x) if (case.task_id, case.repeat) in of_y]
+    by_x, by_y = ({(case.task_id, case.repeat): case for case in run.of(key)} for key in (x, y))
+    shared = [(by_x[name], by_y[name]) for name in by_x if name in by_y]
     answered = [
         (one.task_id, str(one.winner), str(two.winner))
         for one, two in shared
         if one.winner and two.winner and (run.failures == "shown" or one.failed is None)
     ]
-    if not answered:
-        return PairwiseAgreement(left_out=len(shared))
-    _, by_x, by_y = (list(column) for column in zip(*answered, strict=True))
-    with without_notices():  # the result carries them
-        measured = agreement({"first": by_x, "second": by_y}, unit="case", seed=1)
-    kappa = measured.table.filter(statistic="cohen_kappa").row(0, named=True)
     n = len(answered)
-    few = f"no interval of kappa: {n} cases are too few, it takes {LEAST_UNITS}"
+    if not n:
+        return PairwiseAgreement(left_out=len(shared))
+    met = [(winner_x, winner_y) for _, winner_x, winner_y in answered]
+    with without_notices():  # the result carries them
+        kappa = cohen_kappa(*(list(winners) for winners in zip(*met, strict=True)))
     differing = tuple(case for case in answered if case[1] != case[2])
     agreed = n - len(differing)
-    met = list(zip(by_x, by_y, strict=True))
+    few = f"no interval of kappa: {n} cases are too few, it takes {LEAST_UNITS}"
     return PairwiseAgreement(
         rate=agreed / n,
         cohen_kappa=kappa["estimate"],
@@ -151,19 +155,13 @@ class VariantFigures:
     def words(self) -> dict[str, str]:
         """The figures as texts, ``unknown`` where no trace has them."""
         rate = "" if self.failure_rate is None else f" ({100 * self.failure_rate:.0f} %)"
-        return {
-            "failed": f"{self.failures:,} of {self.answers:,}{rate}",
-            "median latency": _figure(self.latency_ms, "{:,.0f} ms"),
-            "mean tokens": _figure(self.tokens, "{:,.0f}"),
-            "mean cost": _figure(self.cost, "${:,.4f}"),
-        }
+        shown = [("median latency", self.latency_ms, "{:,.0f} ms"), ("mean tokens", self.tokens, "{:,.0f}")]
+        shown.append(("mean cost", self.cost, "${:,.4f}"))
+        words = {what: "unknown" if value is None else form.format(value) for what, value, form in shown}
+        return {"failed": f"{self.failures:,} of {self.answers:,}{rate}", **words}
 
 
-def _figure(value: float | None, form: str) -> str:
-    return "unknown" if value is None else form.format(value)
-
-
-def figures_of(side: str, traces: Iterable[Trace]) -> VariantFigures:
+def figures_of(side: str, traces: Sequence[Trace]) -> VariantFigures:
     """What the traces of a variant say together.
 
     Args:
@@ -174,14 +172,14 @@ def figures_of(side: str, traces: Iterable[Trace]) -> VariantFigures:
         >>> figures_of("b", [Trace("Rome.", tokens=3), Trace("", tokens=5)]).words()["failed"]
         '1 of 2 (50 %)'
     """
-    answers = list(traces)
-    latency = [trace.duration_ms for trace in answers if trace.duration_ms is not None]
-    tokens = [trace.tokens for trace in answers if trace.tokens is not None]
-    cost = [trace.cost for trace in answers if trace.cost is not None]
+    latency, tokens, cost = (
+        [value for value in (getattr(trace, name) for trace in traces) if value is not None]
+        for name in ("duration_ms", "tokens", "cost")
+    )
     return VariantFigures(
         side,
-        len(answers),
-        sum(trace.failure is not None for trace in answers),
+        len(traces),
+        sum(trace.failure is not None for trace in traces),
         statistics.median(latency) if latency else None,
         statistics.fmean(tokens) if tokens else None,
         statistics.fmean(cost) if cost else None,
@@ -229,20 +227,20 @@ def measures_of(trace: Trace) -> dict[str, float]:
 
 
 SCHEMA_VERSION = "0.1"
-CASES: dict[str, pl.DataType] = {
-    "task_id": pl.String(),
-    "repeat": pl.Int64(),
-    "key": pl.String(),
-    "outcome": pl.String(),
-    "winner": pl.String(),
-    "reasoning": pl.String(),
-    "cost": pl.Float64(),
-    "tags": pl.List(pl.String()),
-    "length_a": pl.Int64(),
-    "length_b": pl.Int64(),
-    "failed": pl.String(),
-    "preference": pl.Float64(),
-    "probability": pl.Float64(),
+CASES: Values = {
+    "task_id": pl.String,
+    "repeat": pl.Int64,
+    "key": pl.String,
+    "outcome": pl.String,
+    "winner": pl.String,
+    "reasoning": pl.String,
+    "cost": pl.Float64,
+    "tags": pl.List(pl.String),
+    "length_a": pl.Int64,
+    "length_b": pl.Int64,
+    "failed": pl.String,
+    "preference": pl.Float64,
+    "probability": pl.Float64,
 }
 """The columns of :meth:`PairwiseRunResult.frame`."""
 
@@ -278,7 +276,7 @@ class PairwiseCase:
     outcome: Outcome
     cost: float | None = None
     repeat: int = 1
-    tags: tuple[str, ...] = ()
+    tags: Texts = ()
     length_a: int | None = None
     length_b: int | None = None
     measures_a: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -300,13 +298,11 @@ def cases_table(cases: Iterable[PairwiseCase], failures: Failures) -> pl.DataFra
     """Cases as a table with the columns of :data:`CASES`, as they count when failures count in this way."""
     rows = []
     for case in cases:
-        row = {name: getattr(case, name) for name in CASES}
         kind, winner = count_failure(case.failed, case.outcome, case.winner, failures)
-        row["outcome"] = str(kind)
-        row["winner"] = winner if kind is Outcome.WIN else None
-        row["tags"] = list(case.tags)
+        row = {name: getattr(case, name) for name in CASES}
+        row |= {"outcome": str(kind), "winner": winner if kind is Outcome.WIN else None, "tags": list(case.tags)}
         if case.failed is not None and failures != "shown":  # no comparator was asked
-            row["preference"] = row["probability"] = None
+            row |= {"preference": None, "probability": None}
         rows.append(row)
     return pl.DataFrame(rows, schema=CASES)
 
@@ -364,21 +360,21 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
 
     run_id: str
     cases: tuple[PairwiseCase, ...]
-    keys: tuple[str, ...]
+    keys: Texts
     variant_a: str = "A"
     variant_b: str = "B"
     label: str | None = None
     unmatched: tuple[Unmatched, ...] = ()
-    unasked: tuple[str, ...] = ()
+    unasked: Texts = ()
     stopped: str | None = None
     sequential: bool = False
-    control: tuple[str, ...] = ()
+    control: Texts = ()
     failures: Failures = "loss"
     variants: tuple[VariantFigures, ...] = ()
     asked: int = 0
     answered: int = 0
     cost: float = 0.0
-    prices_as_of: tuple[str, ...] = ()
+    prices_as_of: Texts = ()
     duration_ms: float = 0.0
     created_at: str = field(default_factory=utc_now)
     provenance: Provenance = field(default_factory=lambda: Provenance("run_pairwise"))
@@ -479,14 +475,14 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             self._rates[name] = replace(rate, variant=self.variant_b)
         return self._rates[name]
 
-    def rates(self, key: str, *, ties: Ties = "half") -> dict[Failures, WinRate]:
+    def rates(self, key: str) -> dict[Failures, WinRate]:
         """B's win rate by each way to count failures, the one that was asked for first.
 
         ``shown`` is among them only when the comparators were shown failures.
         """
-        return {way: self.win_rate(key, ties=ties, failures=way) for way in ways_to_count(self.failures)}
+        return {way: self.win_rate(key, failures=way) for way in ways_to_count(self.failures)}
 
-    def bounds(self, key: str, *, ties: Ties = "half") -> Bounds:
+    def bounds(self, key: str) -> Bounds:
         """The lowest and the highest win rate of B over all ways to count failures; see :meth:`rates`.
 
         Example:
@@ -495,7 +491,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             >>> PairwiseRunResult("r", (*cases, failed), ("k",)).bounds("k")
             Bounds(lower=0.75, upper=1.0)
         """
-        rates = [rate.rate for rate in self.rates(key, ties=ties).values() if rate.rate is not None]
+        rates = [rate.rate for rate in self.rates(key).values() if rate.rate is not None]
         return Bounds(min(rates), max(rates)) if rates else Bounds(None, None)
 
     def length_controlled(self, key: str, *, level: float = 0.95) -> ControlledRate:
@@ -523,16 +519,16 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         table = self.frame(key)
         notices = []
         for name in names:
-            if name != "length":
-                for side in "ab":
-                    values = [case.measures(side).get(name) for case in cases]
-                    table = table.with_columns(pl.Series(f"{name}_{side}", values, dtype=pl.Float64))
-                if table[f"{name}_a"].null_count() == len(cases):
-                    notices.append(f"no case has a number {name!r} of both answers")
+            if name == "length":
+                continue
+            columns = {f"{name}_{side}": [case.measures(side).get(name) for case in cases] for side in "ab"}
+            table = table.with_columns(pl.Series(column, values, pl.Float64) for column, values in columns.items())
+            if table[f"{name}_a"].null_count() == len(cases):
+                notices.append(f"no case has a number {name!r} of both answers")
         rate = controlled_rate(table, names, level=level)
         if self.sequential and rate.ci is not None:
             notices.append("no interval: the outcomes were looked at after every case, and none here allows for that")
-            rate = replace(rate, ci=None, effects=tuple(replace(effect, ci=None) for effect in rate.effects))
+            rate = replace(rate, ci=None)
         return replace(rate, notices=(*notices, *rate.notices))
 
     def agreement(self, x: str, y: str) -> PairwiseAgreement:
@@ -579,7 +575,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
 
     # Files
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Values:
         """Everything, as JSON has it."""
         return {
             "schema_version": SCHEMA_VERSION,
@@ -627,7 +623,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             raise FileFormatError(f"{path} is not a saved run: {type(error).__name__}: {error}") from None
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any], where: object = "this") -> PairwiseRunResult:
+    def from_dict(cls, document: Row, where: object = "this") -> PairwiseRunResult:
         """What :meth:`to_dict` gave.
 
         Args:
@@ -646,13 +642,12 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         cases = []
         for case in document["cases"]:  # also those of an earlier version
             own = {name: case[name] for name in _CASE_FIELDS if name in case}
-            own |= {"outcome": Outcome(case["outcome"]), "tags": tuple(case["tags"])}
-            cases.append(PairwiseCase(**own))
+            cases.append(PairwiseCase(**own | {"outcome": Outcome(case["outcome"]), "tags": tuple(case["tags"])}))
         kept["cases"] = tuple(cases)
         kept["unmatched"] = tuple(Unmatched(**task) for task in document["unmatched"])
         kept["variants"] = tuple(
             VariantFigures(**{name: value for name, value in variant.items() if name != "failure_rate"})
-            for variant in document.get("variants", ())
+            for variant in document["variants"]
         )
         kept["provenance"] = Provenance(**document["provenance"])
         return cls(**kept)

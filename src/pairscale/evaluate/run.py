@@ -9,11 +9,11 @@ import random
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
 from pairscale.core.comparisons import Outcome
@@ -21,9 +21,10 @@ from pairscale.core.errors import InputError, JudgeError, StoreError
 from pairscale.core.notices import notice
 from pairscale.core.options import FilePath, ProgressMode, require_choice, require_int, require_seed
 from pairscale.core.provenance import Provenance, fingerprint, utc_now
-from pairscale.core.tables import listed
-from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome, as_outcome, item_name
+from pairscale.core.tables import Values, listed
+from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome, as_outcome
 from pairscale.evaluate.formats.reading import recorded
+from pairscale.evaluate.inference.cases import Texts
 from pairscale.evaluate.inference.failures import (
     Failures,
     agreed_better,
@@ -38,6 +39,7 @@ from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, counted_s
 from pairscale.evaluate.store import Compared, EvaluationStore
 from pairscale.evaluate.tasks import (
     Match,
+    Row,
     SuiteLike,
     Task,
     Trace,
@@ -47,7 +49,6 @@ from pairscale.evaluate.tasks import (
     as_suite,
     as_trace,
     matched,
-    storable,
 )
 from pairscale.evaluate.variants import Answers, CaseJob, VariantLike, VariantRunner, make_variant, paying
 from pairscale.judges.base import Judge, JudgePair, Verdict
@@ -68,6 +69,7 @@ from pairscale.runtime import (
     recorded_prices,
     require_prices,
 )
+from pairscale.store.database import scrub_surrogates
 from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import open_run
 
@@ -77,12 +79,19 @@ NO_ANSWER = "(no answer)"
 OnCase: TypeAlias = Callable[[PairwiseCase], None]
 Couple: TypeAlias = tuple[str, str]
 """The names of two variants that are compared."""
+ComparedCase: TypeAlias = tuple[list[PairwiseCase], list[Trace]]
+"""The cases of two answers, one per comparator, and the answers."""
 
 
-def require_two_names(a: str, b: str) -> None:
-    """Refuse two variants without two names."""
-    if not a or not b or a == b:
-        raise InputError(f"the variants need two different names, not {a!r} and {b!r}", "name_b")
+def named_two(names: Couple, two: Sequence[Any]) -> Values:
+    """Two variants by their names.
+
+    Raises:
+        InputError: they have not two names.
+    """
+    if not all(names) or names[0] == names[1]:
+        raise InputError(f"the variants need two different names, not {names[0]!r} and {names[1]!r}", "name_b")
+    return dict(zip(names, two, strict=True))
 
 
 # When to stop
@@ -174,7 +183,7 @@ async def paired(
     source_a: Any,
     source_b: Any,
     suite: SuiteLike | None,
-    names: tuple[str, str] = ("A", "B"),
+    names: Couple = ("A", "B"),
     *,
     strict: bool = False,
 ) -> tuple[list[CaseJob], tuple[Unmatched, ...]]:
@@ -211,14 +220,10 @@ async def _load(sources: Sequence[TraceSource], match: Match, refs: Sequence[Tra
     if match.task is not None:
         return match.task, a, b
     about = {**b.metadata, **a.metadata}
+    inputs = {"input": about["input"]} if about.get("input") is not None else {}
+    reference = about.get("reference_outputs", about.get("reference"))
     tags = about.get("tags")
-    task = Task(
-        {"input": about["input"]} if about.get("input") is not None else {},
-        match.name,
-        about.get("reference_outputs", about.get("reference")),
-        tuple(tags) if isinstance(tags, list | tuple) else (),
-    )
-    return task, a, b
+    return Task(inputs, match.name, reference, tuple(tags) if isinstance(tags, list | tuple) else ()), a, b
 
 
 # The run
@@ -273,13 +278,9 @@ class PairwiseRun:
         self._run = run
         self._runner: VariantRunner | None = None
         self._priced: list[object] = list(self._judges)
-        self.asked = 0
-        self.answered = 0
         self.stopped: str | None = None
-        self.jobs: Sequence[CaseJob] = ()
-        self._done: dict[int, tuple[list[PairwiseCase], list[Trace]]] = {}
+        self._done: dict[int, ComparedCase] = {}
         self._compared: dict[tuple[str, int], Compared] = {}
-        self._places: deque[tuple[int, int]] = deque()
         self._looks: list[Look] = []
         self._questions: deque[Question] = deque()
         self._raised: set[str] = set()  # comparators that have raised an exception
@@ -288,8 +289,8 @@ class PairwiseRun:
         self._changed: asyncio.Future[None] | None = None
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[Self]:
-        """The run with its run file open, and the budget that variants and judges share."""
+    async def _opened(self) -> AsyncIterator[None]:
+        """The run file, open, and the budget that variants and judges share."""
         with open_run(self._run, write=True) as self._run_file:
             self.name = self._run_file.name
             async with GroupCommitWriter(self._run_file) as self._writer:
@@ -299,31 +300,10 @@ class PairwiseRun:
                 self.budget.spent += self.store.spent
                 self._spent_before = self.budget.spent
                 try:
-                    yield self
+                    yield
                 finally:
                     if self._runner is not None:
                         await self._runner.aclose()
-
-    @property
-    def cost(self) -> float:
-        """US dollars that this call has cost."""
-        return self.budget.spent - self._spent_before
-
-    async def compare_variants(
-        self, suite: SuiteLike, variants: tuple[VariantLike, VariantLike], names: tuple[str, str], **about: Any
-    ) -> PairwiseRunResult:
-        """Have two variants answer the tasks of a suite, and compare their answers; see :meth:`of_variants`."""
-        require_two_names(*names)
-        made = dict(zip(names, variants, strict=True))
-        return (await self.of_variants(suite, made, [names], "run_pairwise", **about))[names]
-
-    async def compare_answers(
-        self, source_a: Any, source_b: Any, names: tuple[str, str], *, suite: SuiteLike | None = None, **about: Any
-    ) -> PairwiseRunResult:
-        """Compare two variants' recorded answers task by task; see :meth:`of_answers`."""
-        require_two_names(*names)
-        sources = dict(zip(names, (source_a, source_b), strict=True))
-        return (await self.of_answers(sources, [names], suite, "evaluate_pairwise", **about))[names]
 
     async def of_variants(
         self,
@@ -350,18 +330,18 @@ class PairwiseRun:
         suite = as_suite(suite)
         times = range(1, require_int(repeats, "repeats", least=1) + 1)
         made = {name: make_variant(variant, name) for name, variant in variants.items()}
-        async with self.opened():
+        async with self._opened():
             record_prices(self._run_file, (), made)
             self._priced += made.values()
             runner = self._runner = VariantRunner(self.store, made, self.budget, variant_timeout)
             jobs = [runner.job(task, repeat, *two) for task in suite for two in couples for repeat in times]
             used = {"run": self.name, "suite": suite.name, "repeats": repeats, "stop_when": self.stop_when}
-            about["provenance"] = Provenance(method, used, self.seed, runner.identities)
-            return await self._results(couples, jobs, {}, **about)
+            provenance = Provenance(method, used, self.seed, runner.identities)
+            return await self._results(couples, jobs, {}, provenance=provenance, **about)
 
     async def of_answers(
         self,
-        sources: Mapping[str, Any],
+        sources: Row,
         couples: Sequence[Couple],
         suite: SuiteLike | None,
         method: str,
@@ -382,31 +362,10 @@ class PairwiseRun:
         for a, b in couples:
             own, unmatched[a, b] = await paired(sources[a], sources[b], tasks, (a, b))
             jobs += own
-        async with self.opened():
+        async with self._opened():
             used = {"run": self.name, "suite": tasks and tasks.name, "stop_when": self.stop_when}
-            about["provenance"] = Provenance(method, used, self.seed)
-            return await self._results(couples, jobs, unmatched, **about)
-
-    async def grade(self, jobs: Sequence[CaseJob]) -> None:
-        """Compare every case, or as many as it takes."""
-        self.jobs = jobs
-        self.order = _order(jobs, self.seed, shuffled=self.stop_rule is not None)
-        self._places.extend(enumerate(self.order))
-        if self.stop_rule is not None:
-            tasks = [jobs[number].task_id for number in self.order]
-            self._looks = [Look(tasks, self.failures, self.stop_rule) for _ in self.comparators]
-        self.budget.prices = recorded_prices(self._run_file)
-        with Progress(len(jobs), show=self._progress, label="comparing", prices=self.budget.prices) as self._bar:
-            runtime = Runtime(self, self._writer, self.options, budget=self.budget)
-            try:
-                await runtime.run()
-            finally:
-                await self.aclose()
-                self.answered = 0 if self._runner is None else self._runner.asked
-                self.asked = runtime.asked + self.answered
-        if self.stopped == "max_cost" and runtime.stopped is None:
-            runtime.tell_budget()
-        self.stopped = self.stopped or runtime.stopped
+            provenance = Provenance(method, used, self.seed)
+            return await self._results(couples, jobs, unmatched, provenance=provenance, **about)
 
     async def _results(
         self,
@@ -422,45 +381,71 @@ class PairwiseRun:
         """Compare every case, and keep the results in the run file, and where else that was asked for."""
         about["created_at"] = utc_now()
         start = time.perf_counter()
-        await self.grade(jobs)
+        order = await self._compare_all(jobs)
         dates = {price_date(getattr(asked, "price", None)) for asked in self._priced}
         about |= {
+            "keys": self.keys,
+            "failures": self.failures,
+            "stopped": self.stopped,
+            "sequential": self.stop_rule is not None,
             "asked": self.asked,
             "answered": self.answered,
-            "cost": self.cost,
+            "cost": self.budget.spent - self._spent_before,
             "prices_as_of": tuple(sorted(date for date in dates if date)),
             "duration_ms": round((time.perf_counter() - start) * 1000, 3),
             "store_dir": None if store_dir is None else os.fspath(store_dir),
         }
-        results = {
-            couple: self._result(couple, run_id=run_id or uuid4().hex, unmatched=unmatched.get(couple, ()), **about)
-            for couple in couples
-        }
-        if store_dir is not None:
-            for result in results.values():
-                result.save()
+        results = {}
+        for couple in couples:
+            numbers = [number for number in order if jobs[number].names == couple]
+            done = [self._done[number] for number in numbers if number in self._done]
+            results[couple] = PairwiseRunResult(
+                run_id=run_id or uuid4().hex,
+                cases=tuple(case for cases, _ in done for case in cases),
+                variant_a=couple[0],
+                variant_b=couple[1],
+                unmatched=unmatched.get(couple, ()),
+                unasked=tuple(dict.fromkeys(jobs[at].task_id for at in numbers if at not in self._done)),
+                variants=tuple(figures_of(side, [traces[at] for _, traces in done]) for at, side in enumerate("ab")),
+                **about,
+            )
+            if store_dir is not None:
+                results[couple].save()
         if self.store.is_kept and len(couples) > 1:
             self.store.add_ranking(list(results.values()), baseline)
         elif self.store.is_kept:
             self.store.add_pairwise_result(results[couples[0]], self._compared)
         return results
 
-    def _result(self, couple: Couple, **about: Any) -> PairwiseRunResult:
-        """The result of the cases of two variants."""
-        numbers = [number for number in self.order if self.jobs[number].names == couple]
-        done = [self._done[number] for number in numbers if number in self._done]
-        return PairwiseRunResult(
-            cases=tuple(case for cases, _ in done for case in cases),
-            keys=self.keys,
-            variant_a=couple[0],
-            variant_b=couple[1],
-            unasked=tuple(dict.fromkeys(self.jobs[at].task_id for at in numbers if at not in self._done)),
-            stopped=self.stopped,
-            sequential=self.stop_rule is not None,
-            failures=self.failures,
-            variants=tuple(figures_of(side, (traces[at] for _, traces in done)) for at, side in enumerate("ab")),
-            **about,
-        )
+    async def _compare_all(self, jobs: Sequence[CaseJob]) -> list[int]:
+        """Compare every case, or as many as it takes, and return the order in which they were to be taken.
+
+        When outcomes decide when to stop, tasks are taken at random.
+        """
+        tasks: dict[str, list[int]] = {}
+        for number, job in enumerate(jobs):
+            tasks.setdefault(job.task_id, []).append(number)
+        groups = list(tasks.values())
+        if self.stop_rule is not None:
+            random.Random(self.seed).shuffle(groups)  # noqa: S311 - an order, not a secret
+        order = [number for group in groups for number in group]
+        if self.stop_rule is not None:
+            in_order = [jobs[number].task_id for number in order]
+            self._looks = [Look(in_order, self.failures, self.stop_rule) for _ in self.comparators]
+        self._cases = deque((place, number, jobs[number]) for place, number in enumerate(order))
+        self.budget.prices = recorded_prices(self._run_file)
+        with Progress(len(jobs), show=self._progress, label="comparing", prices=self.budget.prices) as self._bar:
+            runtime = Runtime(self, self._writer, self.options, budget=self.budget)
+            try:
+                await runtime.run()
+            finally:
+                await self.aclose()
+                self.answered = 0 if self._runner is None else self._runner.asked
+                self.asked = runtime.asked + self.answered
+        if self.stopped == "max_cost" and runtime.stopped is None:
+            runtime.tell_budget()
+        self.stopped = self.stopped or runtime.stopped
+        return order
 
     # The source of questions
 
@@ -470,8 +455,8 @@ class PairwiseRun:
             raise self._failure
         if self._questions:
             return self._questions.popleft()
-        if len(self._open) < self.options.concurrency and self._places and self.stopped is None:
-            task = asyncio.create_task(self._case(*self._places.popleft()))
+        if len(self._open) < self.options.concurrency and self._cases and self.stopped is None:
+            task = asyncio.create_task(self._case(*self._cases.popleft()))
             self._open.add(task)
             task.add_done_callback(self._ended)
         if not self._open:
@@ -526,8 +511,8 @@ class PairwiseRun:
 
     # Cases
 
-    async def _case(self, place: int, number: int) -> None:
-        cases, traces = await self._compare(self.jobs[number])
+    async def _case(self, place: int, number: int, job: CaseJob) -> None:
+        cases, traces = await self._compare(job)
         self._done[number] = (cases, traces)
         failed = any(not case.outcome.is_answer for case in cases)
         self._bar.count(failed=failed, cost=sum(case.cost or 0.0 for case in cases))
@@ -541,26 +526,20 @@ class PairwiseRun:
             if rule.stops(self._looks, self.failures):
                 self.stopped = self.stopped or "decided"
 
-    async def _compare(self, job: CaseJob) -> tuple[list[PairwiseCase], list[Trace]]:
+    async def _compare(self, job: CaseJob) -> ComparedCase:
         """The cases of two answers, one per comparator, and the answers."""
         task, *traces = await job.load()
         failed = failed_sides(traces[0].failure, traces[1].failure)
-        why = []
-        lengths: list[int | None] = []
-        texts: list[str | None] = []
-        for name, trace in zip(job.names, traces, strict=True):
-            if trace.failure is None:
-                lengths.append(len(trace.output))
-                texts.append(self.store.add_text(item_name(task.task_id, trace.output), task.task_id, trace.output))
-            else:
-                why.append(f"{name} failed: {trace.failure}")
-                lengths.append(None)
-                texts.append(None)
+        named = zip(job.names, traces, strict=True)
+        why = [f"{name} failed: {trace.failure}" for name, trace in named if trace.failure]
+        lengths = [None if trace.failure else len(trace.output) for trace in traces]
+        texts = [None if trace.failure else self.store.add_text(task.task_id, trace.output) for trace in traces]
         self._compared[job.task_id, job.repeat] = Compared(task.input, *texts)
+        shown = [trace if trace.failure is None else replace(trace, output=NO_ANSWER) for trace in traces]
         cases = []
         for comparator in self.comparators:
             if failed is None or self.failures == "shown":
-                outcome = await self._outcome(comparator, job, task, *map(_shown, traces))
+                outcome = await self._outcome(comparator, job, task, *shown)
                 reasoning = "; ".join([*why, outcome.reasoning])
             else:
                 kind, winner = count_failure(failed, Outcome.ERROR, None, self.failures)
@@ -591,7 +570,7 @@ class PairwiseRun:
     ) -> PairwiseOutcome:
         """What a comparator says now, or has said before."""
         takes = inspect.signature(comparator.compare).parameters
-        arguments: dict[str, Any] = {"task": task, "trace_a": trace_a, "trace_b": trace_b}
+        arguments: Values = {"task": task, "trace_a": trace_a, "trace_b": trace_b}
         arguments["reference_outputs"] = task.reference_outputs
         if "repeat" in takes:
             arguments["repeat"] = job.repeat
@@ -599,7 +578,9 @@ class PairwiseRun:
             return await self._called(comparator, {**arguments, "ask": self.ask})
         question = None
         if getattr(comparator, "remember", True):
-            question = _question(task, trace_a, trace_b, job.repeat)
+            shown = [[trace.output, trace.to_dict()["events"]] for trace in (trace_a, trace_b)]
+            with suppress(InputError):  # where a part of what is shown has no lasting name
+                question = fingerprint([task.task_id, task.inputs, task.reference_outputs, job.repeat, *shown])
             remembered = None if question is None else self.store.outcome(comparator.key, question)
             if remembered is not None:
                 return remembered
@@ -611,7 +592,7 @@ class PairwiseRun:
                 await self.store.add_outcome(comparator.key, question, task.task_id, outcome)
         return outcome
 
-    async def _called(self, comparator: PairwiseComparator, arguments: Mapping[str, Any]) -> PairwiseOutcome:
+    async def _called(self, comparator: PairwiseComparator, arguments: Row) -> PairwiseOutcome:
         """What a comparator says now; whatever is wrong with it is the outcome of this case."""
         try:
             answer: Any = await comparator.compare(**arguments)
@@ -631,36 +612,12 @@ class PairwiseRun:
         return outcome
 
 
-def _require_keys(comparators: Sequence[Any]) -> tuple[str, ...]:
+def _require_keys(comparators: Sequence[Any]) -> Texts:
     """The keys of comparators, where each has its own."""
     if not comparators or not all(isinstance(one, PairwiseComparator) for one in comparators):
         raise InputError("comparators have a key and an async compare, such as pairwise_judge(…)")
     keys = tuple(one.key for one in comparators)
-    if len(set(keys)) < len(keys) or storable(keys) != keys:
-        raise InputError(f"comparators need different keys of whole characters, not {listed(storable(keys))}")
+    shown = scrub_surrogates(keys)
+    if len(set(keys)) < len(keys) or shown != list(keys):
+        raise InputError(f"comparators need different keys of whole characters, not {listed(shown)}")
     return keys
-
-
-def _shown(trace: Trace) -> Trace:
-    """An answer as comparators see it."""
-    return trace if trace.failure is None else replace(trace, output=NO_ANSWER)
-
-
-def _question(task: Task, trace_a: Trace, trace_b: Trace, repeat: int) -> str | None:
-    """A digest of what a comparator is shown, to which its outcome belongs; None where a part has no lasting name."""
-    shown = [[trace.output, trace.to_dict()["events"]] for trace in (trace_a, trace_b)]
-    try:
-        return fingerprint([task.task_id, task.inputs, task.reference_outputs, repeat, *shown])
-    except InputError:
-        return None
-
-
-def _order(jobs: Sequence[CaseJob], seed: int | None, *, shuffled: bool) -> list[int]:
-    """The order in which the cases are taken; when outcomes decide when to stop, tasks are taken at random."""
-    tasks: dict[str, list[int]] = {}
-    for number, job in enumerate(jobs):
-        tasks.setdefault(job.task_id, []).append(number)
-    groups = list(tasks.values())
-    if shuffled:
-        random.Random(seed).shuffle(groups)  # noqa: S311 - an order, not a secret
-    return [number for group in groups for number in group]

@@ -23,9 +23,9 @@ from pairscale.core.notices import notice
 from pairscale.core.options import FilePath, checked
 from pairscale.core.provenance import text_hash, utc_now
 from pairscale.core.tables import listed
-from pairscale.evaluate.comparators import PairwiseOutcome
+from pairscale.evaluate.comparators import PairwiseOutcome, item_name
 from pairscale.evaluate.result import PairwiseRunResult
-from pairscale.evaluate.tasks import InMemoryTraceSource, Suite, Task, Trace
+from pairscale.evaluate.tasks import InMemoryTraceSource, Row, Suite, Task, Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.runtime import Question, Recorded
 from pairscale.store.marks import ANSWERS, OUTCOMES, RESULTS, RUNS, TASKS, VARIANTS
@@ -37,7 +37,7 @@ from pairscale.store.writer import Entry
 TIMED_OUT = "variant_timeout"
 """In the metadata of an answer that did not come in time: the limit, in seconds."""
 RECORDED = "recorded:"
-"""How the identity of a variant begins whose answers were recorded elsewhere, and cost this run nothing."""
+"""How the identity of a variant begins in files of 1.0 whose answers were recorded elsewhere, and cost nothing."""
 COST_IS_ESTIMATE = "cost_is_estimate"
 """In the metadata of an answer whose cost is the most that it may have cost."""
 
@@ -104,7 +104,7 @@ class EvaluationStore:
                 self.spent += trace.cost or 0.0
         self._outcomes: dict[tuple[str, str], PairwiseOutcome] = {}
         for row in store.read_log(OUTCOMES):
-            outcome = PairwiseOutcome(**{**row["outcome"], "outcome": Outcome(row["outcome"]["outcome"])})
+            outcome = PairwiseOutcome(**row["outcome"])
             self._outcomes[row["key"], row["question"]] = outcome
             self.spent += outcome.cost or 0.0
 
@@ -148,15 +148,16 @@ class EvaluationStore:
         self._answers[variant, digest, repeat] = trace
         self._answered.add((variant, digest, repeat))
 
-    def add_text(self, name: str, task_id: str, text: str) -> str:
-        """Write a text that is compared under the name that judges know it by, unless it is there; returns the name."""
+    def add_text(self, task_id: str, text: str) -> str:
+        """Write an answer that is compared, unless it is there; returns the name that judges know it by."""
+        name = item_name(task_id, text)
         if name not in self._items:
             self._items.add(name)
             row = {"item_id": name, "text": text, "text_hash": text_hash(text), "columns": {"task_id": task_id}}
             self._writer.put(Entry(samples=[row]))
         return name
 
-    def add_result(self, log: str, row: Mapping[str, Any], lasting: Any) -> None:
+    def add_result(self, log: str, row: Row, lasting: Any) -> None:
         """Write what a run found, to be reported later; once, however often the same is found."""
         plain = json.loads(json.dumps([row, lasting], default=str))
         digest = text_hash(json.dumps(plain[1], sort_keys=True))
@@ -192,7 +193,7 @@ class EvaluationStore:
         await self._writer.write(Entry(rows=[(OUTCOMES, row)]))
         self._outcomes[key, question] = outcome
 
-    def _log(self, name: str, row: Mapping[str, Any]) -> None:
+    def _log(self, name: str, row: Row) -> None:
         self._writer.put(Entry(rows=[(name, row)]))
 
     # Verdicts of judges
@@ -205,7 +206,7 @@ class EvaluationStore:
         """A question to a judge, known by ``key``; its texts are written before it is asked."""
         rows = self._known(judge)
         for item in (pair.first, pair.second):
-            self.add_text(item["ID"], item["task_id"], item["text"])
+            self.add_text(item["task_id"], item["text"])
         return Question(
             judge,
             judge.condition.condition_id,
@@ -249,7 +250,7 @@ class EvaluationStore:
         return self._conditions[name]
 
 
-def _verdict(row: Mapping[str, Any]) -> Verdict:
+def _verdict(row: Row) -> Verdict:
     """A verdict that the run file holds."""
     place = {"SAMPLE_1": 1, "SAMPLE_2": 2}.get(row["better_sample"] or "")
     kept = {name: row[name] for name in ("probability", "content", "thoughts", "model", "cost", "total_tokens")}
@@ -287,17 +288,16 @@ class RunTraceSource(InMemoryTraceSource):
     @checked
     def __init__(self, run: FilePath, variant: str) -> None:
         names: dict[str, str] = {}
-        answers: dict[tuple[int, str], Trace] = {}
+        answers: dict[tuple[str, int], Trace] = {}
         with open_run(run) as store:
             for row in store.read_log(RUNS):
                 names |= row["variants"]
-            for row in store.read_log(ANSWERS):
+            for row in sorted(store.read_log(ANSWERS), key=lambda row: row["repeat"]):
                 if row["variant"] == names.get(variant):
-                    answers[row["repeat"], row["task_id"]] = Trace.from_dict(row["trace"])
+                    answers[row["task_id"], row["repeat"]] = Trace.from_dict(row["trace"])
         if not answers:
             raise UnknownNameError(f"{run} has no answers of a variant {variant!r}; there are {listed(list(names))}")
-        in_order = sorted(answers.items(), key=lambda answer: answer[0][0])
-        super().__init__((task_id, trace) for (_, task_id), trace in in_order)
+        super().__init__((task_id, trace) for (task_id, _), trace in answers.items())
 
 
 @checked

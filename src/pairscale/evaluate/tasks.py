@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import unicodedata
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,10 +18,13 @@ from pairscale.core.errors import InputError
 from pairscale.core.notices import notice, plural
 from pairscale.core.options import FilePath, checked
 from pairscale.core.provenance import fingerprint, text_hash
-from pairscale.core.tables import listed
+from pairscale.core.tables import Values, listed
 from pairscale.judges.base import require_figure
 from pairscale.judges.function import words_of
 from pairscale.store.database import scrub_surrogates
+
+Row: TypeAlias = Mapping[str, Any]
+"""A row of a file, or any other record as JSON has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class Task:
         """A digest of what a variant is given: an answer belongs to it."""
         return fingerprint([self.task_id, self.inputs, self.metadata])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Values:
         """The task as JSON has it."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
@@ -105,7 +107,7 @@ class Suite(ReprMixin):
 
     @classmethod
     def from_list(
-        cls, tasks: Iterable[Task | Mapping[str, Any] | str | Any], *, name: str = "suite", source: str | None = None
+        cls, tasks: Iterable[Task | Row | str | Any], *, name: str = "suite", source: str | None = None
     ) -> Suite:
         """A suite of tasks, mappings or plain texts.
 
@@ -118,11 +120,22 @@ class Suite(ReprMixin):
         Raises:
             InputError: when a task has no ``input``, or two have the same ``task_id``.
         """
-        where = source or name
-        advice = _NAME_COLUMNS if source else ""
-        read = [_task(given, f"{where}, task {number}", advice) for number, given in enumerate(tasks, start=1)]
-        filled = [task if task.task_id else replace(task, task_id=f"task-{at:04d}") for at, task in enumerate(read)]
-        return cls(tuple(filled), name, source)
+        read = []
+        for number, given in enumerate(tasks, start=1):
+            where = f"{source or name}, task {number}"
+            if isinstance(given, Task):
+                task = given
+            elif isinstance(given, str):
+                task = Task({"input": given})
+            elif isinstance(given, Mapping):
+                task = _from_mapping(given, where)
+            else:  # a task of AG2
+                task = _from_mapping({one.name: getattr(given, one.name, None) for one in fields(Task)}, where)
+            if is_missing(task.inputs.get("input")):
+                advice = _NAME_COLUMNS if source else ""
+                raise InputError(f"{where} has no 'input', the text that the variants are given{advice}")
+            read.append(task if task.task_id else replace(task, task_id=f"task-{number - 1:04d}"))
+        return cls(tuple(read), name, source)
 
     @classmethod
     @checked
@@ -150,10 +163,10 @@ class Suite(ReprMixin):
         Raises:
             InputError: that names the file and the row.
         """
-        from pairscale.evaluate.formats.reading import named_columns, read_tasks  # it reads with the parts of this
+        from pairscale.evaluate.formats.reading import named_columns  # it reads with the parts of this
 
-        rows = read_tasks(path, named_columns(id_col, input_col), encoding)
-        return cls.from_list(rows, name=name or Path(path).stem, source=str(path))
+        suite = as_suite(path, named_columns(id_col, input_col), encoding)
+        return suite if name is None else replace(suite, name=name)
 
     from_jsonl = from_file
     from_csv = from_file
@@ -163,11 +176,13 @@ SuiteLike: TypeAlias = "Suite | FilePath | Iterable[Task | Mapping[str, Any] | s
 """A suite, a file of tasks, a list of tasks, or a suite of AG2."""
 
 
-def as_suite(suite: SuiteLike | Any) -> Suite:
-    """A suite of what a run is given: a :class:`Suite`, a file, a list of tasks, or a suite of AG2.
+def as_suite(suite: SuiteLike | Any, named: Mapping[str, str] | None = None, encoding: str | None = None) -> Suite:
+    """A suite of what a run is given: a :class:`Suite`, a file, a table, a list of tasks, or a suite of AG2.
 
     Args:
         suite: the suite; one of another library is known by its tasks, which have ``inputs`` and ``task_id``.
+        named: of a file or a table, by our name, the columns that the user named.
+        encoding: of a text file that is not UTF-8.
 
     Raises:
         InputError: it is none of these.
@@ -176,10 +191,17 @@ def as_suite(suite: SuiteLike | Any) -> Suite:
         >>> len(as_suite(["Two plus two?", "Three plus three?"]))
         2
     """
+    from pairscale.evaluate.formats.reading import is_path, is_table, name_of, read_tasks  # it reads with parts of this
+
     if isinstance(suite, Suite):
         return suite
-    if isinstance(suite, str | os.PathLike):
-        return Suite.from_file(suite)
+    if named and "output" in named:
+        raise InputError("`output_col=` belongs to files of answers; a suite has none")
+    if is_path(suite):
+        rows = read_tasks(suite, named, encoding)
+        return Suite.from_list(rows, name=Path(str(suite)).stem, source=str(suite))
+    if is_table(suite):
+        return Suite.from_list(read_tasks(suite, named), source=name_of(suite))
     tasks = getattr(suite, "tasks", suite)
     if isinstance(tasks, Iterable) and not isinstance(tasks, Mapping):
         return Suite.from_list(tasks)
@@ -193,21 +215,7 @@ _NAME_COLUMNS = (
 )
 
 
-def _task(given: Any, where: str, advice: str) -> Task:
-    if isinstance(given, Task):
-        task = given
-    elif isinstance(given, str):
-        task = Task({"input": given})
-    elif isinstance(given, Mapping):
-        task = _from_mapping(given, where)
-    else:  # a task of AG2
-        task = _from_mapping({one.name: getattr(given, one.name, None) for one in fields(Task)}, where)
-    if is_missing(task.inputs.get("input")):
-        raise InputError(f"{where} has no 'input', the text that the variants are given{advice}")
-    return task
-
-
-def _from_mapping(row: Mapping[str, Any], where: str) -> Task:
+def _from_mapping(row: Row, where: str) -> Task:
     rest = {name: value for name, value in row.items() if not is_missing(value)}
     inputs = rest.pop("inputs", None) or {"input": rest.pop("input", None)}
     plain = rest.pop("reference", None)
@@ -217,10 +225,11 @@ def _from_mapping(row: Mapping[str, Any], where: str) -> Task:
         tags = tags.split(";")
     if not all(isinstance(tag, str) for tag in tags):
         raise InputError(f"{where}: tags must be a list of texts, or one text with semicolons, not {tags!r:.60}")
+    named = dict.fromkeys(tag.strip() for tag in tags if tag.strip())
     task_id = id_of(rest.pop("task_id", None))
     more = rest.pop("metadata", {})
     metadata = {**rest, **(more if isinstance(more, Mapping) else {"metadata": more})}
-    return Task(inputs, task_id, reference, tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip())), metadata)
+    return Task(inputs, task_id, reference, tuple(named), metadata)
 
 
 def id_of(value: Any) -> str:
@@ -245,21 +254,12 @@ def input_key(given: str) -> str:
     return unicodedata.normalize("NFC", given).strip().replace("\r\n", "\n")
 
 
-def storable(value: Any) -> Any:
-    """A value without halves of characters, which no file and no table takes; U+FFFD stands for them."""
-    if isinstance(value, str):
-        return scrub_surrogates(value)
-    if isinstance(value, Mapping):
-        return {storable(key): storable(inner) for key, inner in value.items()}
-    if type(value) in {list, tuple}:
-        return type(value)(map(storable, value))
-    return value
-
-
 def _make_storable(record: Any) -> None:
     """Have the fields of a frozen record be such that every file takes them."""
     for one in fields(record):
-        object.__setattr__(record, one.name, storable(getattr(record, one.name)))
+        value = getattr(record, one.name)
+        clean = scrub_surrogates(value)
+        object.__setattr__(record, one.name, tuple(clean) if isinstance(value, tuple) else clean)
 
 
 def is_missing(value: Any) -> bool:
@@ -346,20 +346,24 @@ class Trace:
         AG2's comparators take the answer from the last event of its class ``ModelResponse``. Where no event is one, the
         output stands for it.
         """
+        kind_name = kind if isinstance(kind, str) else kind.__name__
         events = tuple(
-            event for event in self.events if _is_kind(event, kind) and (name is None or _field(event, "name") == name)
+            event
+            for event in self.events
+            if kind_name in (_field(event, "type"), *(base.__name__ for base in type(event).__mro__))
+            and (name is None or _field(event, "name") == name)
         )
-        if not events and name is None and getattr(kind, "__name__", None) == _ANSWER and self.output:
+        if not events and name is None and kind_name == _ANSWER and self.output:
             return (SimpleNamespace(content=self.output),)
         return events
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Values:
         """The trace as JSON has it."""
         plain = {one.name: getattr(self, one.name) for one in fields(self)}
         return {**plain, "events": [_plain(event) for event in self.events]}
 
     @classmethod
-    def from_dict(cls, row: Mapping[str, Any], where: str = "a trace") -> Trace:
+    def from_dict(cls, row: Row, where: str = "a trace") -> Trace:
         """A trace from a mapping: ``output`` and the other fields; what else it holds goes to ``metadata``.
 
         Without an output and an exception, nothing was answered.
@@ -371,7 +375,13 @@ class Trace:
         exception = rest.pop("exception", None)
         if is_missing(exception):
             exception = "no output was recorded" if is_missing(output) else None
-        figures = {name: _figure(rest.pop(name, None), kind, f"{where}: {name}") for name, kind in _FIGURES.items()}
+        figures: Values = {}
+        for name, kind in _FIGURES.items():
+            figure = rest.pop(name, None)
+            if isinstance(figure, str):  # as it stands in a file
+                with suppress(ValueError):  # a text that is no number is refused as it is
+                    figure = float(figure)
+            figures[name] = None if is_missing(figure) else require_figure(figure, f"{where}: {name}", kind)
         events = rest.pop("events", None) or ()
         metadata = rest.pop("metadata", None) or {}
         if not isinstance(events, list | tuple) or not isinstance(metadata, Mapping):
@@ -412,20 +422,6 @@ def as_trace(given: Any, where: str = "the answer") -> Trace:
     output = as_words(getattr(replies[-1], "content", None)) if replies else ""
     duration = getattr(given, "duration_ms", None)
     return Trace(output, tuple(given.events), duration_ms=duration, exception=given.exception)
-
-
-def _figure(value: Any, kind: type[int] | type[float], what: str) -> Any:
-    """A figure of a file, where it may stand as text; NaN is how some tables say that there is none."""
-    if isinstance(value, str):
-        with suppress(ValueError):  # a text that is no number is refused as it stands
-            value = float(value)
-    return None if is_missing(value) else require_figure(value, what, kind)
-
-
-def _is_kind(event: Any, kind: type | str) -> bool:
-    if isinstance(kind, type):
-        return isinstance(event, kind)
-    return _field(event, "type") == kind or type(event).__name__ == kind
 
 
 def _field(event: Any, name: str) -> Any:
@@ -487,7 +483,11 @@ class InMemoryTraceSource:
 
     def __init__(self, traces: Mapping[str, Trace | str] | Iterable[tuple[str | TraceRef | None, Trace | str]]) -> None:
         pairs = traces.items() if isinstance(traces, Mapping) else traces
-        self._traces = [(_task_id(task), as_trace(given, f"task {task!r:.60}")) for task, given in pairs]
+        self._traces: list[tuple[str | None, Trace]] = []
+        for task, given in pairs:
+            name = getattr(task, "task_id", task)
+            trace = as_trace(given, f"task {task!r:.60}")
+            self._traces.append((None if is_missing(name) else str(scrub_surrogates(name)), trace))
 
     def __len__(self) -> int:
         return len(self._traces)
@@ -501,12 +501,6 @@ class InMemoryTraceSource:
     async def load(self, ref: TraceRef) -> Trace:
         """One of them."""
         return self._traces[int(ref.trace_id)][1]
-
-
-def _task_id(task: Any) -> str | None:
-    """The name of a task; None where there is none."""
-    name = getattr(task, "task_id", task)
-    return None if is_missing(name) else str(storable(name))
 
 
 # Which answer of A belongs to which answer of B: by the names of the tasks, else by what was asked
@@ -591,21 +585,18 @@ def matched(
     matches = []
     if suite:
         ids = {id_key(task.task_id) for task in suite}
-        has_ids = [not ids.isdisjoint(groups) for groups in by_id]
+        sides = [named if ids & named.keys() else asked for named, asked in zip(by_id, by_input, strict=True)]
         for task in suite:
-            a, b = (
-                by_id[side].get(id_key(task.task_id), [])
-                if has_ids[side]
-                else by_input[side].get(input_key(task.input), [])
-                for side in (0, 1)
-            )
+            names_of_task = (id_key(task.task_id), input_key(task.input))
+            a, b = (next((side[name] for name in names_of_task if name in side), []) for side in sides)
             matches.append(Match(task.task_id, task, a, b))
     else:
         groups_a, groups_b = _shared(by_id, by_input, names)
-        for key in dict.fromkeys([*groups_a, *groups_b]):
-            a, b = groups_a.get(key, []), groups_b.get(key, [])
-            name = next((ref.task_id for ref in (*a, *b) if ref.task_id is not None), None)
-            matches.append(Match(name or name_of_input(key), None, a, b))
+        for key in {**groups_a, **groups_b}:
+            a = groups_a.get(key, [])
+            b = groups_b.get(key, [])
+            name = next((ref.task_id for ref in (*a, *b) if ref.task_id is not None), name_of_input(key))
+            matches.append(Match(name, None, a, b))
     used = {id(ref) for match in matches for ref in (*match.a, *match.b)}
     left = {ref.task_id or f"trace {ref.trace_id}" for ref in (*refs_a, *refs_b) if id(ref) not in used}
     _tell_unusual(matches, names, strict=strict)
@@ -655,8 +646,9 @@ def _tell_unusual(matches: Sequence[Match], names: tuple[str, str], *, strict: b
     uneven = [match.name for match in both if len(match.a) != len(match.b)]
     if uneven:
         notice(f"tasks with more answers on one side, of which the rest have no partner: {listed(uneven, _SHOWN)}")
-    unknown = [match for match in both if match.task is None]
-    different = [match.name for match in unknown if len(grouped([*match.a, *match.b], input_of_ref)) > 1]
+    different = [
+        match.name for match in both if match.task is None and len(grouped([*match.a, *match.b], input_of_ref)) > 1
+    ]
     if not different:
         return
     words = (

@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 import inspect
-import os
 import random
 import re
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pairscale.core.errors import InputError, JudgeError
-from pairscale.core.options import FilePath, checked, optional, require_int, require_number
+from pairscale.core.options import checked, optional, require_int, require_number
 from pairscale.core.provenance import fingerprint
+from pairscale.core.tables import Values
 from pairscale.core.timelimit import TimeLimitError, within
 from pairscale.evaluate.comparators import together
-from pairscale.evaluate.formats.reading import ANSWER_SUFFIXES, recorded
-from pairscale.evaluate.store import COST_IS_ESTIMATE, RECORDED, TIMED_OUT, EvaluationStore
+from pairscale.evaluate.store import COST_IS_ESTIMATE, TIMED_OUT, EvaluationStore
 from pairscale.evaluate.tasks import (
-    Groups,
     Task,
     Trace,
-    TraceSource,
     as_trace,
     as_words,
-    grouped,
-    id_key,
-    id_of_ref,
-    input_key,
-    input_of_ref,
 )
 from pairscale.judges.build import imported
 from pairscale.judges.function import ends_run, in_thread, words_of
@@ -59,9 +50,8 @@ class Variant(Protocol):
         ...
 
 
-VariantLike: TypeAlias = "FilePath | Variant | TraceSource | Callable[..., Any] | Any"
-"""A callable, ``provider:model``, ``module:function``, a file of recorded outputs, a source of traces, an agent with
-``ask``, or a :class:`Variant`."""
+VariantLike: TypeAlias = "str | Variant | Callable[..., Any] | Any"
+"""A callable, ``provider:model``, ``module:function``, an agent with ``ask``, or a :class:`Variant`."""
 
 
 def make_variant(variant: VariantLike, name: str) -> Variant:
@@ -70,8 +60,7 @@ def make_variant(variant: VariantLike, name: str) -> Variant:
     Args:
         variant: a callable from a :class:`Task` to a text or a :class:`Trace`, plain or ``async``; an object with an
             ``ask`` method (an agent), which is given the task's input; ``provider:model``, which is given it as its
-            prompt; ``module:function``; a file or folder of recorded outputs, a mapping from task to output or a
-            :class:`TraceSource`; or a :class:`Variant`.
+            prompt; ``module:function``; or a :class:`Variant`.
         name: what it is called. In a run file, a callable is known by its source; see :func:`source_identity`. An
             agent is known by its type and this name: give it another name when it changes.
 
@@ -80,24 +69,20 @@ def make_variant(variant: VariantLike, name: str) -> Variant:
     """
     if isinstance(variant, Variant):
         return variant
-    if isinstance(variant, str | os.PathLike):
-        text = os.fspath(variant)
-        kind, _, rest = text.partition(":")
+    if isinstance(variant, str):
+        kind, _, rest = variant.partition(":")
         if kind in PROVIDERS:
-            return ModelVariant(text)
-        if Path(text).suffix.lower() in ANSWER_SUFFIXES or Path(text).is_dir():
-            variant = Path(text)
-        else:
-            variant = imported(kind, rest, text, "variant")
-    source = recorded(variant)
-    if source is not None:
-        return _Recorded(source, name)
+            return ModelVariant(variant)
+        variant = imported(kind, rest, variant, "variant")
     ask = getattr(variant, "ask", None)
     if callable(ask):
         return _Called(ask, f"agent:{type(variant).__qualname__}:{name}", of_text=True)
     if callable(variant):
         return _Called(variant, source_identity(variant, name))
-    raise InputError(f"variant {name!r} is a {type(variant).__name__}; give a callable, provider:model, or outputs")
+    raise InputError(
+        f"variant {name!r} is a {type(variant).__name__}; give a callable, an agent or provider:model (recorded "
+        "answers are compared as A and B, with `suite=`)"
+    )
 
 
 def source_identity(function: Any, name: str) -> str:
@@ -172,26 +157,6 @@ class _Called:
             if inspect.isawaitable(answer):
                 answer = await answer
         return as_trace(getattr(answer, "body", answer), "the variant's answer")  # the body of an agent's reply
-
-
-class _Recorded:
-    """Traces that a source holds; each repeat is the next one of its task."""
-
-    def __init__(self, source: TraceSource, name: str) -> None:
-        self._source = source
-        self._name = name
-        self.identity = f"{RECORDED}{name}"
-        self._refs: tuple[Groups, Groups] | None = None
-
-    async def answer(self, task: Task, repeat: int) -> Trace:
-        if self._refs is None:
-            refs = [ref async for ref in self._source.list()]
-            self._refs = (grouped(refs, id_of_ref), grouped(refs, input_of_ref))
-        by_id, by_input = self._refs
-        own = by_id.get(id_key(task.task_id)) or by_input.get(input_key(task.input), [])
-        if len(own) < repeat:
-            return Trace(exception=f"no output of {self._name} is recorded for this task")
-        return as_trace(await self._source.load(own[repeat - 1]), self._name)
 
 
 class ModelVariant:
@@ -282,7 +247,7 @@ class ModelVariant:
             "cost": cost,
             "duration_ms": round((reply.seconds or 0.0) * 1000, 3),
         }
-        about: dict[str, Any] = {"model": facts["model"], "stop_reason": reply.stop_reason}
+        about: Values = {"model": facts["model"], "stop_reason": reply.stop_reason}
         if lost or facts["cost_is_estimate"]:
             about[COST_IS_ESTIMATE] = True
         if reply.stop_reason in {"refusal", "content_filter"} or reply.refusal:
@@ -382,14 +347,12 @@ class VariantRunner:
         identity = self.identities[name]
         async with self._store.turn(identity, f"{task.digest}#{repeat}"):
             remembered = self._store.answer(identity, task, repeat, self._timeout)
-            if isinstance(variant, _Recorded):  # it may have changed, and is read again each time
-                trace = await self._answered(variant, task, repeat)
-                if remembered is None or remembered.to_dict() != trace.to_dict():
-                    await self._store.add_answer(identity, name, task, repeat, trace)
-                return trace
             if remembered is not None:
                 return remembered
-            most = None if self._budget.limit is None else _max_cost(variant, task)
+            most = None
+            if self._budget.limit is not None and hasattr(variant, "max_cost_of"):
+                with suppress(Exception):  # the answer will fail as well, and say why
+                    most = variant.max_cost_of(task)
             async with paying(self._budget, identity, most) as bill:
                 self.asked += 1
                 trace = await self._answered(variant, task, repeat)
@@ -417,7 +380,7 @@ class VariantRunner:
             if ends_run(error):
                 raise
             trace = Trace(exception=words_of(error))
-        if trace.duration_ms is not None or isinstance(variant, _Recorded):
+        if trace.duration_ms is not None:
             return trace
         return replace(trace, duration_ms=round((time.perf_counter() - start) * 1000, 3))
 
@@ -425,12 +388,3 @@ class VariantRunner:
         """Have the variants close their connections."""
         for variant in self._variants.values():
             await close(variant)
-
-
-def _max_cost(variant: Variant, task: Task) -> float | None:
-    """What an answer may cost at most, where the variant says so."""
-    max_cost_of: Callable[[Task], float | None] | None = getattr(variant, "max_cost_of", None)
-    try:
-        return None if max_cost_of is None else max_cost_of(task)
-    except Exception:  # noqa: BLE001 - the answer will fail as well, and say why
-        return None

@@ -8,12 +8,12 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from pairscale.core.notices import plural
+from pairscale.core.tables import listed
 from pairscale.evaluate.inference.cases import task_means
 from pairscale.evaluate.inference.failures import WAY_WORDS, Failures, agreed_better, ways_to_count
 from pairscale.evaluate.inference.gate import tasks_to_fail
 from pairscale.evaluate.inference.score import score_interval
 from pairscale.evaluate.inference.sequence import RunningSequence
-from pairscale.evaluate.inference.win_rate import few_graded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,17 +67,24 @@ def verdict_of(run: PairwiseRunResult, key: str) -> str:
     if rate is None:
         parts = ["nothing is decided, as no case has a winner"]
     elif verdict != better[run.failures]:
-        leads = {None: "no difference is shown", "a": f"{run.variant_a} is ahead", "b": f"{run.variant_b} is ahead"}
-        ways = [f"{leads[side]} if {WAY_WORDS[way]}" for way, side in better.items()]
+        leads = {side: f"{name} is ahead" for side, name in run.names.items()}
+        ways = [f"{leads.get(str(side), 'no difference is shown')} if {WAY_WORDS[way]}" for way, side in better.items()]
         parts = [f"no verdict, as it depends on how failures count: {', but '.join(ways)}"]
     else:
         parts = [_sentence(run, rate, verdict)]
-    parts += _not_counted(run, key, rate)
+    kinds = [str(case.outcome) for case in run.of(key) if case.failed is None or str(case.outcome) != "error"]
+    used = () if rate is None else rate.used
+    counts = {kind: kinds.count(kind) for kind in _MEANING if kind not in used}
+    others = ", ".join(f"{plural(n, kind)}{_MEANING[kind]}" for kind, n in counts.items() if n)
+    if others:
+        parts.append(f"not counted: {others}")
     failed = failures_words(run, key)
-    lower, upper = run.bounds(key)
-    if failed and lower is not None and upper is not None and round(lower, 3) < round(upper, 3):
-        failed += f"; however that is counted, {run.variant_b} wins {100 * lower:.0f} to {100 * upper:.0f} %"
-    return "; ".join([*parts, *filter(None, [failed]), _advice(run, key, rate, verdict)])
+    if failed:
+        parts.append(failed)
+        lower, upper = (round(100 * (end or 0.0), 1) for end in run.bounds(key))
+        if lower < upper:
+            parts.append(f"however that is counted, {run.variant_b} wins {lower:.0f} to {upper:.0f} %")
+    return "; ".join([*parts, _advice(run, key, rate, verdict)])
 
 
 def deciding_rate(run: PairwiseRunResult, key: str, way: Failures | None = None, level: float = 0.95) -> WinRate | None:
@@ -127,14 +134,18 @@ def _better(run: PairwiseRunResult, key: str, way: Failures, rate: WinRate) -> s
 
 def _sentence(run: PairwiseRunResult, rate: WinRate, better: str | None) -> str:
     """Who is better, and by what."""
-    share, wins = rate.rate or 0.0, rate.wins
+    share = rate.rate or 0.0
     lower, upper = rate.ci or (0.0, 1.0)
+    wins = rate.wins
     if better == "a":
-        share, wins = 1 - share, rate.losses
+        share = 1 - share
         lower, upper = 1 - upper, 1 - lower
-    if run.sequential and better is not None:  # what was shown once stays shown
-        lower = max(lower, 0.5)
-    sure = f"95 % confidence {'sequence' if run.sequential else 'interval'} {_end(lower)} to {_end(upper)} %"
+        wins = rate.losses
+    kind = "interval"
+    if run.sequential:
+        kind = "sequence"
+        lower = lower if better is None else max(lower, 0.5)  # what was shown once stays shown
+    sure = f"95 % confidence {kind} {_end(lower)} to {_end(upper)} %"
     start = f"no difference shown: {run.variant_b}" if better is None else f"{run.names[better]} is better: it"
     percentage = f"{100 * share:.0f} %"
     weighed = f" of {plural(rate.tasks, 'task')}, every task counting once" if rate.n > rate.tasks else ""
@@ -153,28 +164,18 @@ def _end(share: float) -> str:
     return f"{100 * share:.1f}" if whole == 50 and share != 0.5 else f"{whole}"
 
 
-def _not_counted(run: PairwiseRunResult, key: str, rate: WinRate | None) -> list[str]:
-    """The cases that the verdict does not rest on; failures of variants are said by :func:`failures_words`."""
-    kinds = [str(case.outcome) for case in run.of(key) if case.failed is None or str(case.outcome) != "error"]
-    used = () if rate is None else rate.used
-    counts = {kind: kinds.count(kind) for kind in _MEANING if kind not in used}
-    words = ", ".join(f"{plural(n, kind)}{_MEANING[kind]}" for kind, n in counts.items() if n)
-    return [f"not counted: {words}"] if words else []
-
-
 def _advice(run: PairwiseRunResult, key: str, rate: WinRate | None, better: str | None) -> str:
     """What to do next."""
     n = 0 if rate is None else rate.n
     asked = run.asked_cases(key)
     silent = sum(not case.outcome.is_answer for case in asked)
-    failures = run.failed_cases(key)
     problem = ""
     if silent > max(1, _OFTEN * len(asked)):
         problem = (
             f"the judge gave no answer in {silent:,} of {plural(len(asked), 'case')}: look at why, and run it again"
         )
     if better is not None:
-        lacking = sum(one.missing == better for one in run.unmatched)
+        lacking = sum(task.missing == better for task in run.unmatched)
         if lacking >= _OFTEN * n:
             problem = (
                 f"it has no answer to {plural(lacking, 'task')}; if it failed on them, add them with an empty output"
@@ -183,7 +184,7 @@ def _advice(run: PairwiseRunResult, key: str, rate: WinRate | None, better: str 
         return f"{favoured}, but first: {problem}" if problem else favoured
     advice = {
         problem: bool(problem),
-        _look_at_failures(run, key): max(failures.values()) > _OFTEN * n,
+        _look_at_failures(run, key): max(run.failed_cases(key).values()) > _OFTEN * n,
         _RAISE_COST: run.stopped == "max_cost",
         _same_answers(run): are_identical(run, key),
         "the judge goes by the order of the answers: name a better judge": 2 * run.flips(key) > run.win_rate(key).n,
@@ -233,16 +234,14 @@ def summary_of(run: PairwiseRunResult) -> str:
     """All figures of a run on a few lines."""
     lines = [f"{run.variant_b} (B) against {run.variant_a} (A), {run.n_cases:,} cases, run {run.run_id}"]
     for key in run.keys:
-        about_key = [str(run.win_rate(key)), run.verdict(key), *graded_words(run, key)]
+        rate = run.win_rate(key)
+        about_key = [str(rate), run.verdict(key), *graded_words(run, key), *rate.notices]
         if run.control:
             about_key += controlled_lines(run.controlled(key), run.variant_b)
         lines += [f"{key}: {words}" for words in about_key]
-    agreements = [(x, y, run.agreement(x, y)) for x, y in combinations(run.keys, 2)]
-    lines += [f"{x} and {y} {agreement}" for x, y, agreement in agreements if agreement.n]
-    for figures in run.variants:
-        took = ", ".join(f"{what} {value}" for what, value in figures.words().items())
-        lines.append(f"{run.names[figures.side]}: {took}")
-    return "\n  ".join(lines)
+    agreements = [f"{x} and {y} {run.agreement(x, y)}" for x, y in combinations(run.keys, 2)]
+    took = [f"{run.names[one.side]}: {', '.join(map(' '.join, one.words().items()))}" for one in run.variants]
+    return "\n  ".join([*lines, *agreements, *took])
 
 
 def graded_words(run: PairwiseRunResult, key: str) -> list[str]:
@@ -253,9 +252,7 @@ def graded_words(run: PairwiseRunResult, key: str) -> list[str]:
         return []
     b = run.variant_b
     strength = f"how strongly the judge prefers {b} on average over {plural(mean.n, 'case')}"
-    lines = [f"the win rate is {strength}; counting only which answer is ahead, {b} won {hard.rate * 100:.1f} %"]
-    few = few_graded(mean.tasks)
-    return [*lines, few] if few in mean.notices else lines
+    return [f"the win rate is {strength}; counting only which answer is ahead, {b} won {hard.rate * 100:.1f} %"]
 
 
 def controlled_lines(controlled: ControlledRate, name: str) -> list[str]:
@@ -265,17 +262,19 @@ def controlled_lines(controlled: ControlledRate, name: str) -> list[str]:
         controlled: the rate.
         name: what B is called.
     """
-    notes = [f"note: {notice}" for notice in controlled.notices]
-    if controlled.rate is None or not controlled.differing:
-        return notes
-    ends = ""
-    if controlled.ci is not None:
-        lower, upper = controlled.ci
-        ends = f" ({controlled.level * 100:g} % confidence interval {lower * 100:.0f} to {upper * 100:.0f} %)"
-    styles = f"at equal {', '.join(controlled.differing)}"
-    near = f"nearly equal in {controlled.overlap:,} of {plural(controlled.n, 'case')}"
-    rates = f"{name} wins {controlled.rate * 100:.0f} %{ends}, as it is {percent(controlled.raw_rate)}"
-    return [f"{styles}: {rates}; {near}", *notes]
+    lines = [f"note: {notice}" for notice in controlled.notices]
+    if controlled.rate is not None and controlled.differing:
+        ends = ""
+        if controlled.ci is not None:
+            lower, upper = controlled.ci
+            ends = f" ({controlled.level * 100:g} % confidence interval {lower * 100:.0f} to {upper * 100:.0f} %)"
+        rates = (
+            f"at equal {', '.join(controlled.differing)}: {name} wins {controlled.rate * 100:.0f} %{ends}, as it is "
+            f"{percent(controlled.raw_rate)}; nearly equal in {controlled.overlap:,} of "
+            f"{plural(controlled.n, 'case')}"
+        )
+        lines.insert(0, rates)
+    return lines
 
 
 # The verdict of a gate
@@ -293,7 +292,6 @@ _VERDICTS: dict[GateVerdict, str] = {
 }
 """The verdicts, behind "B is"."""
 
-_SHOWN = 5  # tasks that are named
 _NOT_SHOWN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKDOWN = re.compile(r"([\\`*_\[\]#!|<>&~$])|^(?:(\d+)([.)])|([-+=]))")
 
@@ -303,8 +301,8 @@ def gate_line(gate: GateResult) -> str:
     if gate.problem is not None:
         return f"the gate could not run: {gate.problem}"
     state = "nothing was tested" if gate.exit_code == 4 else f"the gate {STATES[gate.exit_code]}"
-    keys = [f"{one.key}: " if len(gate.criteria) > 1 else "" for one in gate.criteria]
-    return "; ".join([state, *(f"{key}{one.sentence}" for key, one in zip(keys, gate.criteria, strict=True))])
+    several = len(gate.criteria) > 1
+    return "; ".join([state, *(f"{one.key}: {one.sentence}" if several else one.sentence for one in gate.criteria)])
 
 
 def too_few_tasks(tasks: int, rule: GateRule, b: str, *, fixed: bool) -> str | None:
@@ -329,12 +327,12 @@ def cannot_tell(flips: Sequence[float] | None) -> str:
     """That the judge has not shown that it can tell A from B, and why.
 
     Args:
-        flips: of each case in which both orders name a winner, whether these differ; None where a card or planted
-            answers had to show it.
+        flips: of each case in which both orders name a winner, whether these differ; None where planted answers
+            had to show it.
     """
     start = "the judge has not shown that it can tell them apart"
     if flips is None:
-        return f"{start}, by the card or the planted answers"
+        return f"{start}, by the planted answers"
     if not flips:
         return f"{start}: it never named a winner in both orders"
     return f"{start}: its winner changed with the order in {sum(flips):.0f} of {plural(len(flips), 'case')}"
@@ -375,13 +373,13 @@ def gate_advice(criterion: GateCriterion, run: PairwiseRunResult, rule: GateRule
     many = ""
     if criterion.cases_needed is not None and criterion.cases_needed > criterion.n:
         many = f" (about {criterion.cases_needed:,} in all show that {b} is not worse, if it is as good)"
-    lost = ", ".join(criterion.lost[:_SHOWN]) + (" and others" if criterion.losses > _SHOWN else "")
+    lost = listed(criterion.lost)
     advice = {
         _RAISE_COST: is_open and run.stopped == "max_cost",
         "the gate stopped when another criterion had failed; see that one": is_open
         and run.stopped == "decided"
         and len(run.keys) > 1,
-        f"name a better judge, or show by `card=` or `planted=` that this one can tell, {again}": cannot_tell,
+        f"name a better judge, or show by `planted=` that this one can tell, {again}": cannot_tell,
         f"{_look_at_failures(run, criterion.key)}, {again}": _disagree(criterion),
         _same_answers(run): is_open and are_identical(run, criterion.key),
         f"add tasks{many}, or allow a larger margin than {share_words(rule.margin)}, {again}": is_open,
@@ -415,9 +413,8 @@ def gate_markdown(gate: GateResult) -> str:
         "| --- | --- | ---: | ---: | ---: |",
     ]
     for criterion in gate.criteria:
-        mark = "**" if criterion.failed or criterion.verdict == "untested" else ""
         ends = f"{percent(criterion.lower)} to {percent(criterion.upper)}"
-        figures = f"{mark}{criterion.verdict}{mark} | {percent(criterion.rate)} | {ends} | {criterion.n:,}"
+        figures = f"{criterion.verdict} | {percent(criterion.rate)} | {ends} | {criterion.n:,}"
         lines.append(f"| {_escaped(criterion.key)} | {figures} |")
     for criterion in gate.criteria:
         lines.append(f"\n{_escaped(_capital(criterion.sentence))}. {_escaped(_capital(criterion.advice))}.")

@@ -8,23 +8,21 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import polars as pl
 
-from pairscale.core.columns import picked
 from pairscale.core.errors import FileFormatError, InputError, PairscaleError, UnsureColumnError
 from pairscale.core.files import TABLE_SUFFIXES, read_json, read_rows, replacing
 from pairscale.core.notices import notice, plural, without_notices
 from pairscale.core.options import FilePath, checked
 from pairscale.core.provenance import text_hash
-from pairscale.core.tables import Table, first_line, listed, to_frame
+from pairscale.core.tables import Table, Values, first_line, listed, to_frame
 from pairscale.evaluate.formats.tools import (
     FORMATS,
-    Format,
-    Plain,
-    Row,
+    Rows,
     asked_in,
+    at,
     error_of,
     first_of,
     is_chat,
@@ -35,6 +33,7 @@ from pairscale.evaluate.formats.tools import (
 )
 from pairscale.evaluate.tasks import (
     InMemoryTraceSource,
+    Row,
     Trace,
     TraceSource,
     as_words,
@@ -56,6 +55,12 @@ _COLUMNS = {
 }
 """By our name, the names that a column may have, by kinds: a name of the first kind is taken before others."""
 _VARIANTS = ("variant", "generator", "model", "model_id")
+
+
+RowSource: TypeAlias = "FilePath | Table"
+"""A file, or a table in memory."""
+Columns: TypeAlias = Mapping[str, str]
+"""By our name, the columns or JSON paths that the user named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,28 +137,33 @@ def named_columns(id_col: str | None, input_col: str | None, output_col: str | N
     return {ours: theirs for ours, theirs in named.items() if theirs is not None}
 
 
+def is_path(given: Any) -> bool:
+    """Whether it is the path of a file or a folder."""
+    return isinstance(given, str | os.PathLike)
+
+
 def is_table(given: Any) -> bool:
     """Whether it is a table in memory: a list of dicts, or a pandas, Polars or Arrow table."""
     if isinstance(given, list | tuple):
-        return bool(given) and all(isinstance(row, Mapping) for row in given)
+        return _are_rows(list(given))
     return isinstance(given, pl.LazyFrame) or hasattr(given, "iloc") or hasattr(given, "__arrow_c_stream__")
 
 
 def name_of(given: Any) -> str:
     """What messages call a file or a table."""
-    return str(given) if isinstance(given, str | os.PathLike) else "the table"
+    return str(given) if is_path(given) else "the table"
 
 
 def holds_rows(given: Any) -> bool:
     """Whether it is a file or a table, and no folder."""
-    return is_table(given) or (isinstance(given, str | os.PathLike) and not Path(given).is_dir())
+    return is_table(given) or (is_path(given) and not Path(given).is_dir())
 
 
 def recorded(given: Any) -> TraceSource | None:
     """Recorded answers as a source: a file, a folder, a table, or a mapping; None of anything else."""
     if holds_rows(given):
         return read_outputs(given)
-    if isinstance(given, str | os.PathLike):
+    if is_path(given):
         return DirectoryTraceSource(given)
     if isinstance(given, Mapping):
         return InMemoryTraceSource(given)
@@ -209,9 +219,7 @@ def save_trace(trace: Trace, folder: FilePath, *, task_id: str, trace_id: str | 
 # Files
 
 
-def read_answers(
-    path: FilePath | Table, named: Mapping[str, str] | None = None, encoding: str | None = None
-) -> list[Answer]:
+def read_answers(path: RowSource, named: Columns | None = None, encoding: str | None = None) -> list[Answer]:
     """The answers of a file of any format, or of a table; a notice names the format of another tool.
 
     Args:
@@ -229,11 +237,18 @@ def read_answers(
     if form is None:
         plain = [(row, _plain_row(row, named, f"{file}, row {number}")) for number, row in enumerate(rows, start=1)]
     else:
-        plain = _read_as(form, rows, file)
+        try:
+            plain = list(form.plain(rows, file))
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
+            if isinstance(error, PairscaleError):
+                raise
+            raise FileFormatError(
+                f"{file} looks like {form.name}, but a part of it is not as that tool writes it: {first_line(error)}"
+            ) from None
     _require_columns([row for row, _ in plain], named.values(), file)
     answers = []
     for number, (row, fields) in enumerate(plain, start=1):
-        chosen = {ours: _picked(row, theirs) for ours, theirs in named.items()}
+        chosen = {ours: at(row, theirs) for ours, theirs in named.items()}
         answers.append(_answer({**fields, **chosen}, f"{file}, row {number}"))
     if form is not None:
         failed = sum(answer.trace.failure is not None for answer in answers)
@@ -242,19 +257,7 @@ def read_answers(
     return answers
 
 
-def _read_as(form: Format, rows: Sequence[Row], path: str) -> list[Plain]:
-    """The plain rows of a tool's file; what its reader cannot make sense of is refused with the name of the file."""
-    try:
-        return list(form.plain(rows, path))
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
-        if isinstance(error, PairscaleError):
-            raise
-        raise FileFormatError(
-            f"{path} looks like {form.name}, but a part of it is not as that tool writes it: {first_line(error)}"
-        ) from None
-
-
-def _answer(fields: dict[str, Any], where: str) -> Answer:
+def _answer(fields: Values, where: str) -> Answer:
     """An answer from a plain row."""
     task_id = id_of(fields.pop("task_id", None))
     variant = first_of(fields, *_VARIANTS)
@@ -263,19 +266,18 @@ def _answer(fields: dict[str, Any], where: str) -> Answer:
     if isinstance(output, str) and output.strip() in {"NaN", "nan"}:
         output = None  # how tables and str() spell a missing value
     try:
-        text, failure = reply_in(output)
+        fields["output"], failure = reply_in(output)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     failure = error_of(fields.pop("error", None)) or failure
     if failure is not None and is_missing(fields.get("exception")):
         fields["exception"] = failure
     fields["input"] = asked_in(fields.get("input"))
-    rest = {name: value for name, value in fields.items() if value is not None}
-    trace = Trace.from_dict({**rest, "output": text}, where)
-    return Answer(trace, task_id, None if variant is None else as_words(variant))
+    known = {name: value for name, value in fields.items() if value is not None or name == "output"}
+    return Answer(Trace.from_dict(known, where), task_id, None if variant is None else as_words(variant))
 
 
-def _plain_row(row: Row, named: Mapping[str, str], where: str) -> dict[str, Any]:
+def _plain_row(row: Row, named: Columns, where: str) -> Values:
     """A row of the user's own, its columns under our names."""
     plain = {name: value for name, value in row.items() if name not in named.values() and name != "trace_id"}
     for ours, kinds in _COLUMNS.items():
@@ -283,14 +285,13 @@ def _plain_row(row: Row, named: Mapping[str, str], where: str) -> dict[str, Any]
         if column is not None:
             plain[ours] = plain.pop(column)
     names = {*plain, *named}
-    advice = ""
     if "output" not in names:
-        advice = "'output', the variant's answer: name its column (`output_col=`)"
+        lacking = "'output', the variant's answer: name its column (`output_col=`)"
     elif not {"task_id", "input"} & names:
-        advice = "task_id and no input, by which answers are paired: name the column (`id_col=` or `input_col=`)"
-    if advice:
-        raise InputError(f"{where} has no {advice}; it has {listed(list(row), 20)}")
-    return plain
+        lacking = "task_id and no input, by which answers are paired: name the column (`id_col=` or `input_col=`)"
+    else:
+        return plain
+    raise InputError(f"{where} has no {lacking}; it has {listed(list(row), 20)}")
 
 
 def _only_column(row: Row, kinds: Sequence[Sequence[str]], ours: str, where: str) -> str | None:
@@ -308,42 +309,34 @@ def _only_column(row: Row, kinds: Sequence[Sequence[str]], ours: str, where: str
 
 
 def read_both_outputs(
-    path: FilePath | Table,
-    a_col: str,
-    b_col: str,
-    named: Mapping[str, str],
-    encoding: str | None = None,
-) -> tuple[InMemoryTraceSource, InMemoryTraceSource]:
+    path: RowSource, columns: Sequence[Any], named: Columns, encoding: str | None = None
+) -> list[InMemoryTraceSource]:
     """The answers of A and of B from one table; a row without a name of its own is known by its number.
 
     Args:
         path: the file, or a table in memory.
-        a_col: the column of A's answers, or its path in JSON.
-        b_col: that of B's.
+        columns: of A's and of B's answers, or their paths in JSON.
         named: by our name, the columns that the user named.
         encoding: of a text file that is not UTF-8.
 
     Raises:
         InputError: that names the file, the row or the column.
     """
-    rows = _rows(path, (*named.values(), a_col, b_col), encoding)
-    _require_columns(rows, (a_col, b_col), name_of(path))
-    left_out = {a_col, b_col, *OUTPUT_NAMES}
-    shared = [
-        {"task_id": first_of(row, "ID") or f"row-{number:04d}"}
-        | {name: value for name, value in row.items() if name not in left_out and not is_missing(value)}
-        for number, row in enumerate(rows, start=1)
-    ]
+    rows = _rows(path, (*named.values(), *columns), encoding)
+    _require_columns(rows, columns, name_of(path))
+    left_out = {*columns, *OUTPUT_NAMES}
     sources = []
-    for column in (a_col, b_col):
-        own = [{**rest, "output": _picked(row, column)} for rest, row in zip(shared, rows, strict=True)]
-        sources.append(source_of(read_answers(own, named)))
-    return sources[0], sources[1]
+    for column in columns:
+        answers = []
+        for number, row in enumerate(rows, start=1):
+            shared = {name: value for name, value in row.items() if name not in left_out and not is_missing(value)}
+            task_id = first_of(row, "ID") or f"row-{number:04d}"
+            answers.append({"task_id": task_id, **shared, "output": at(row, column)})
+        sources.append(source_of(read_answers(answers, named)))
+    return sources
 
 
-def read_tasks(
-    path: FilePath | Table, named: Mapping[str, str] | None = None, encoding: str | None = None
-) -> list[dict[str, Any]]:
+def read_tasks(path: RowSource, named: Columns | None = None, encoding: str | None = None) -> list[Values]:
     """The tasks of a file, as rows for a suite: a table, questions of MT-bench, or chat messages.
 
     Args:
@@ -361,24 +354,24 @@ def read_tasks(
     if not named and all(map(is_chat, rows)):
         return [task_of_messages(row) for row in rows]
     _require_columns(rows, named.values(), name_of(path))
-    return [
-        {name: value for name, value in row.items() if name not in named.values()}
-        | {ours: _picked(row, theirs) for ours, theirs in named.items()}
-        for row in rows
-    ]
+    tasks = []
+    for row in rows:
+        task = {name: value for name, value in row.items() if name not in named.values()}
+        tasks.append(task | {ours: at(row, theirs) for ours, theirs in named.items()})
+    return tasks
 
 
-def _mt_task(row: Row) -> dict[str, Any]:
+def _mt_task(row: Row) -> Values:
     reference = row.get("reference")
     return {
         "task_id": row["question_id"],
         "input": joined_turns(row["turns"]),
         "reference": joined_turns(reference) if isinstance(reference, list) else None,
-        "tags": [str(row["category"])] if row.get("category") else None,
+        "tags": row.get("category"),
     }
 
 
-def _rows(path: FilePath | Table, wanted: Iterable[str], encoding: str | None) -> Sequence[Row]:
+def _rows(path: RowSource, wanted: Iterable[str], encoding: str | None) -> Rows:
     """The rows of a file or of a table in memory.
 
     Raises:
@@ -420,14 +413,9 @@ def _are_rows(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)
 
 
-def _picked(row: Row, column: str) -> Any:
-    """A column by its name, or what stands at a path."""
-    return row[column] if column in row else picked(row, column)
-
-
-def _require_columns(rows: Sequence[Row], wanted: Iterable[str], path: str) -> None:
+def _require_columns(rows: Rows, wanted: Iterable[str], path: str) -> None:
     for name in wanted:
-        if all(is_missing(_picked(row, name)) for row in rows):
+        if all(is_missing(at(row, name)) for row in rows):
             columns = list(dict.fromkeys(key for row in rows for key in row))
             raise InputError(f"{path}: no column {name!r}; it has {listed(columns, 20)}")
 

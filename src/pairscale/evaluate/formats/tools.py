@@ -17,7 +17,8 @@ from pairscale.core.documents.kinds import Unreadable
 from pairscale.core.documents.parts import Parts
 from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.notices import notice
-from pairscale.evaluate.tasks import as_words, is_missing
+from pairscale.core.tables import Values
+from pairscale.evaluate.tasks import Row, as_words, is_missing
 
 # Chat messages and replies of every provider and framework: what was asked, and what was answered
 
@@ -39,9 +40,14 @@ Reply: TypeAlias = tuple[str | None, str | None]
 """What was answered, and why that is no answer; both are None where nothing was recorded."""
 
 
-def first_of(row: Mapping[str, Any], *paths: str) -> Any:
+def at(row: Any, path: str) -> Any:
+    """What a row says in a column of this name, or else at this path."""
+    return row[path] if isinstance(row, Mapping) and path in row else picked(row, path)
+
+
+def first_of(row: Any, *paths: str) -> Any:
     """What a row says at the first of these paths, one that is not empty before one that is; None without any."""
-    values = [value for value in (picked(row, path) for path in paths) if not is_missing(value)]
+    values = [value for value in (at(row, path) for path in paths) if not is_missing(value)]
     return next((value for value in values if value not in ("", [], {})), values[0] if values else None)
 
 
@@ -188,7 +194,7 @@ def reply_in(value: Any) -> Reply:
     return as_words(value), None
 
 
-def _reply_of_object(value: Mapping[str, Any]) -> Reply:
+def _reply_of_object(value: Row) -> Reply:
     choices = first_of(value, "choices", "candidates")
     if isinstance(choices, list) and choices and all(isinstance(choice, Mapping) for choice in choices):
         if len(choices) > 1:
@@ -208,7 +214,7 @@ def _reply_of_object(value: Mapping[str, Any]) -> Reply:
     return reply_in(answers[0]) if len(answers) == 1 else (as_words(value), None)
 
 
-def _choice(choice: Mapping[str, Any]) -> Reply:
+def _choice(choice: Row) -> Reply:
     message = first_of(choice, "message", "content", "text")
     words = words_of(first_of(message, *_CONTENTS) if isinstance(message, Mapping) else message)
     reason = first_of(choice, "finish_reason", "finishReason")
@@ -233,11 +239,14 @@ def error_of(error: Any) -> str | None:
 # The formats of tools
 
 
-Row: TypeAlias = Mapping[str, Any]
-Plain: TypeAlias = tuple[Row, dict[str, Any]]
+Rows: TypeAlias = Sequence[Row]
+Plain: TypeAlias = tuple[Row, Values]
 """A row as it stands in the file, in which the user's columns are looked up, and the same as a plain row."""
 
 _IDS = ("task_id", "custom_id", "ID", "id", "question_id", "example_id", "sample_id")
+
+
+_USUAL = {name: (name,) for name in ("task_id", "input", "output", "error")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,22 +256,22 @@ class Format:
     Attributes:
         name: what users call it.
         fits: whether a row has its shape.
-        fields: by our name, the paths at which a row says it, the first of them before the others.
+        fields: by our name, the paths at which a row says it where it is called otherwise, the first before the others.
         rows: makes one row for each answer of the rows of a file, where they are not that.
         is_table: whether its other columns are used as those of a table of the user's own.
     """
 
     name: str
     fits: Callable[[Row], bool]
-    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    rows: Callable[[Sequence[Row], str], Iterable[Row]] | None = None
+    fields: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    rows: Callable[[Rows, str], Iterable[Row]] | None = None
     is_table: bool = False
 
-    def plain(self, rows: Sequence[Row], path: str) -> Iterator[Plain]:
+    def plain(self, rows: Rows, path: str) -> Iterator[Plain]:
         """The rows of a file as they stand there, each with the same as a plain row; a failure has no output."""
         for row in self.rows(rows, path) if self.rows else rows:
             plain = dict(row) if self.is_table else {}
-            plain |= {ours: first_of(row, *paths) for ours, paths in self.fields.items()}
+            plain |= {ours: first_of(row, *paths) for ours, paths in (_USUAL | self.fields).items()}
             if error_of(plain["error"]) is not None:
                 plain["output"] = None
             yield row, plain
@@ -276,7 +285,7 @@ def _having(*shape: str) -> Callable[[Row], bool]:
     )
 
 
-def _without_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
+def _without_json(rows: Iterable[Row]) -> list[Values]:
     """Rows of a table whose cells may be JSON."""
     return [{name: parsed(value) for name, value in row.items()} for row in rows]
 
@@ -294,12 +303,12 @@ def _messages(row: Row) -> Any:
     return parsed(first_of({name: parsed(value) for name, value in row.items()}, *paths))
 
 
-def task_of_messages(row: Row) -> dict[str, Any]:
+def task_of_messages(row: Row) -> Values:
     """A chat row as a task of a suite."""
     return {"task_id": first_of(row, *_IDS), "input": conversation(_messages(row))[0]}
 
 
-def _chat(rows: Sequence[Row], path: str) -> Iterator[Row]:
+def _chat(rows: Rows, path: str) -> Iterator[Row]:
     is_answered = False
     for row in _without_json(rows):
         messages = _messages(row)
@@ -317,30 +326,24 @@ def _chat(rows: Sequence[Row], path: str) -> Iterator[Row]:
 # Exports of tools
 
 
-def _promptfoo(rows: Sequence[Row], path: str) -> Iterator[Row]:  # noqa: ARG001
+def _promptfoo(rows: Rows, path: str) -> Iterator[Row]:  # noqa: ARG001
     """Each provider with each prompt is a variant, and a test is known by its variables."""
     prompts = [as_words(first_of(row, "prompt.label", "prompt.raw")) for row in rows]
     providers = [as_words(first_of(row, "provider.id", "provider")) for row in rows]
-    many_prompts = len(set(prompts)) > 1
-    many_providers = len(set(providers)) > 1
-    for row, prompt, provider in zip(rows, prompts, providers, strict=True):
-        names = []
-        if many_providers or not many_prompts:
-            names.append(provider)
-        if many_prompts:
-            names.append(prompt)
+    several = [names for names in (providers, prompts) if len(set(names)) > 1]
+    for row, *names in zip(rows, *(several or [providers]), strict=True):
         failure = picked(row, "response.error")
         if not picked(row, "response.output"):  # elsewhere, the row's error is an assertion that was not met
             failure = failure or row.get("error")
         yield {**row, "variant": " / ".join(names), "failure": failure, "task": as_words(row["vars"])}
 
 
-def _langsmith(rows: Sequence[Row], path: str) -> Iterator[Row]:  # noqa: ARG001
+def _langsmith(rows: Rows, path: str) -> Iterator[Row]:  # noqa: ARG001
     """Runs that are no parts of others."""
     return (row for row in _without_json(rows) if is_missing(row.get("parent_run_id")))
 
 
-def _langfuse(rows: Sequence[Row], path: str) -> Iterator[Row]:
+def _langfuse(rows: Rows, path: str) -> Iterator[Row]:
     tops = [row for row in rows if is_missing(row.get("parentObservationId")) and row.get("type") != "EVENT"]
     if not tops:
         raise FileFormatError(f"{path} has observations of Langfuse that all belong to others; export traces")
@@ -358,7 +361,7 @@ def joined_turns(turns: Sequence[Any]) -> str:
     return "\n\n".join(f"[turn {number}]\n{turn}" for number, turn in enumerate(words, start=1))
 
 
-def _mt_bench(rows: Sequence[Row], path: str) -> Iterator[Row]:  # noqa: ARG001
+def _mt_bench(rows: Rows, path: str) -> Iterator[Row]:  # noqa: ARG001
     """All turns of a choice are one answer, and several choices are repeats."""
     for row in rows:
         for choice in row["choices"]:
@@ -371,7 +374,7 @@ def _mt_bench(rows: Sequence[Row], path: str) -> Iterator[Row]:  # noqa: ARG001
 _MOST_SAMPLE = 256 * 2**20
 
 
-def _inspect(rows: Sequence[Row], path: str) -> Iterator[Row]:
+def _inspect(rows: Rows, path: str) -> Iterator[Row]:
     for log in rows:
         samples = log.get("samples") or ()
         if not samples:
@@ -382,7 +385,7 @@ def _inspect(rows: Sequence[Row], path: str) -> Iterator[Row]:
             yield {**sample, "eval": log["eval"]}
 
 
-def read_inspect_archive(path: Path) -> dict[str, Any]:
+def read_inspect_archive(path: Path) -> Values:
     """A ``.eval`` log, a zip file with one part per sample, as the document that its ``.json`` twin holds.
 
     Raises:
@@ -397,10 +400,8 @@ def read_inspect_archive(path: Path) -> dict[str, Any]:
         log = json.loads(parts.read(header, _MOST_SAMPLE))
         samples = sorted(name for name in names if name.startswith("samples/") and name.endswith(".json"))
         read = [json.loads(parts.read(name, _MOST_SAMPLE)) for name in samples]
-    except OSError as error:
-        raise FileFormatError(f"{path} cannot be read: {error.strerror}") from None
-    except (Unreadable, ValueError) as error:
-        raise FileFormatError(f"{path} cannot be read: {error}") from None
+    except (OSError, Unreadable, ValueError) as error:
+        raise FileFormatError(f"{path} cannot be read: {getattr(error, 'strerror', error)}") from None
     # A run that was killed has no header, and so no status.
     return {"version": 2, "status": "started", **log, "samples": read}
 
@@ -430,7 +431,7 @@ _ATTRIBUTES = {
 """By our name, the attributes that say it."""
 
 
-def _otlp(rows: Sequence[Row], path: str) -> Iterator[Row]:
+def _otlp(rows: Rows, path: str) -> Iterator[Row]:
     spans: list[Row] = []
     for row in rows:
         for batch in first_of(row, "resourceSpans", "batches"):
@@ -439,22 +440,22 @@ def _otlp(rows: Sequence[Row], path: str) -> Iterator[Row]:
     return _traces(spans, path)
 
 
-def _otlp_values(attributes: Any) -> dict[str, Any]:
+def _otlp_values(attributes: Any) -> Values:
     """Attributes of OTLP, ``{"key": "…", "value": {"stringValue": "…"}}`` and its like; lists are not needed."""
     return {pair["key"]: next(iter((pair.get("value") or {}).values()), None) for pair in attributes or ()}
 
 
-def _ag2(rows: Sequence[Row], path: str) -> Iterator[Row]:
+def _ag2(rows: Rows, path: str) -> Iterator[Row]:
     for row in rows:
-        trace: Row = {"error": "the trace has no spans"}
+        trace: Values = {"error": "the trace has no spans"}
         if row["spans"]:
-            (whole,) = _traces([{**span, "trace_id": row["trace_id"]} for span in row["spans"]], path)
-            trace = whole["trace"]
-        yield {**row, **(row.get("metadata") or {}), "trace": trace}
+            [trace] = _traces([{**span, "trace_id": row["trace_id"]} for span in row["spans"]], path)
+        named = {"task_id": row.get("task_id") or trace.get("task_id")}
+        yield {**(row.get("metadata") or {}), **trace, **row, **named}
 
 
 def _is_span(row: Row) -> bool:
-    return "name" in row and bool(_attributes(row)) and _first(row, _SPAN["trace"]) is not None
+    return "name" in row and bool(_attributes(row)) and first_of(row, *_SPAN["trace"]) is not None
 
 
 def _attributes(row: Row) -> Row:
@@ -466,17 +467,11 @@ def _attributes(row: Row) -> Row:
     return {name.removeprefix(start): value for name, value in row.items() if name.startswith(start)}
 
 
-def _first(row: Row, names: Sequence[str]) -> Any:
-    """What a row says under the first of these names, or at the path of that name; None without any."""
-    values = (row[name] if name in row else picked(row, name) for name in names)
-    return next((value for value in values if not is_missing(value)), None)
-
-
-def _span(row: Row) -> dict[str, Any]:
+def _span(row: Row) -> Values:
     """A span of any dialect under our names."""
     attributes = _attributes(row)
-    span = {ours: _first(row, names) for ours, names in _SPAN.items()}
-    span |= {ours: parsed(_first(attributes, names)) for ours, names in _ATTRIBUTES.items()}
+    span = {ours: first_of(row, *names) for ours, names in _SPAN.items()}
+    span |= {ours: parsed(first_of(attributes, *names)) for ours, names in _ATTRIBUTES.items()}
     code = str(span["code"]).upper()
     failed = code.endswith("ERROR") or code == "2"
     span["error"] = (span["message"] or "the span has the status ERROR") if failed else None
@@ -485,8 +480,8 @@ def _span(row: Row) -> dict[str, Any]:
     return {**span, "attributes": attributes}
 
 
-def _traces(rows: Sequence[Row], path: str) -> Iterator[Row]:
-    """One row for each trace: its attributes, and under ``trace`` what its spans say together."""
+def _traces(rows: Rows, path: str) -> Iterator[Values]:
+    """One row for each trace: its attributes, and what its spans say together."""
     spans = [_span(row) for row in rows]
     if all(span["output"] is None and span["error"] is None for span in spans):
         raise FileFormatError(
@@ -500,7 +495,7 @@ def _traces(rows: Sequence[Row], path: str) -> Iterator[Row]:
         yield _trace(trace_id, traces[trace_id])
 
 
-def _trace(trace_id: str, spans: Sequence[Row]) -> Row:
+def _trace(trace_id: str, spans: Rows) -> Values:
     """What the spans of a trace say together."""
     ids = {span["id"] for span in spans}
     roots = [span for span in spans if span["parent"] not in ids]
@@ -511,21 +506,15 @@ def _trace(trace_id: str, spans: Sequence[Row]) -> Row:
         return next((span[name] for span in tellers if span[name] is not None), None)
 
     attributes = {name: value for span in spans for name, value in span["attributes"].items()}
-    trace = {
-        "task_id": _first(attributes, _TASK_IDS),
+    return {
+        **attributes,
+        "trace_id": trace_id,
+        "task_id": first_of(attributes, *_TASK_IDS),
         "input": said("input", *root, *calls[:1]),
         "output": said("output", *root, *calls[-1:]),
         "error": said("error", *roots, *calls[-1:]),
     }
-    return {**attributes, "trace_id": trace_id, "trace": trace}
 
-
-_OF_TRACE = {
-    "task_id": ("task_id", "trace.task_id"),
-    "input": ("trace.input",),
-    "output": ("trace.output",),
-    "error": ("trace.error",),
-}
 
 FORMATS = (
     Format(
@@ -533,7 +522,6 @@ FORMATS = (
         _having("eval.model|eval.dataset", "version", "status"),
         {
             "task_id": ("id",),
-            "input": ("input",),
             "output": ("output.completion", "output"),
             "error": ("error", "output.error"),
             "variant": ("eval.model",),
@@ -541,9 +529,9 @@ FORMATS = (
         },
         _inspect,
     ),
-    Format("OpenTelemetry spans (OTLP JSON)", _having("resourceSpans[0]|batches[0]"), _OF_TRACE, _otlp),
-    Format("AG2 traces", _having("trace_id", "spans"), _OF_TRACE, _ag2),
-    Format("OpenTelemetry or OpenInference spans", _is_span, _OF_TRACE, _traces),
+    Format("OpenTelemetry spans (OTLP JSON)", _having("resourceSpans[0]|batches[0]"), rows=_otlp),
+    Format("AG2 traces", _having("trace_id", "spans"), rows=_ag2),
+    Format("OpenTelemetry or OpenInference spans", _is_span, rows=_traces),
     Format(
         "promptfoo results",
         _having("vars", "provider", "promptIdx|testIdx|promptId"),
@@ -557,7 +545,6 @@ FORMATS = (
             "task_id": ("reference_example_id",),
             "input": ("inputs",),
             "output": ("outputs",),
-            "error": ("error",),
             "variant": ("session_name", "session_id"),
         },
         _langsmith,
@@ -567,8 +554,6 @@ FORMATS = (
         _having("sessionId|traceId", "timestamp|startTime", "userId|type"),
         {
             "task_id": ("datasetItemId", "dataset_item_id", "metadata.datasetItemId", "metadata.dataset_item_id"),
-            "input": ("input",),
-            "output": ("output",),
             "error": ("failure",),
             "variant": ("datasetRunName", "release"),
         },
@@ -588,7 +573,7 @@ FORMATS = (
     Format(
         "AlpacaEval model_outputs.json",
         _having("instruction", "output", "generator"),
-        {"input": ("instruction",), "output": ("output",), "error": ("error",), "variant": ("generator",)},
+        {"input": ("instruction",), "variant": ("generator",)},
         is_table=True,
     ),
     Format(
@@ -598,7 +583,6 @@ FORMATS = (
             "task_id": _IDS,
             "input": ("asked",),
             "output": ("said",),
-            "error": ("error",),
             "variant": ("model", "generator", "model_id"),
         },
         _chat,

@@ -25,10 +25,17 @@ if TYPE_CHECKING:
 Ties: TypeAlias = Literal["half", "excluded"]
 """What a tie and a flip are worth: half a win, or nothing, so that decided cases alone count."""
 
-USED: dict[str, tuple[str, ...]] = {"half": ("win", "tie", "flip"), "excluded": ("win",)}
+Texts: TypeAlias = tuple[str, ...]
+"""Several texts, such as names or notices."""
+Ends: TypeAlias = tuple[float, float]
+"""The lower and the upper end of an interval."""
+ArrayPair: TypeAlias = "tuple[Floats, Floats]"
+"""Two arrays that belong together: lower and upper ends, or scores and how often each occurred."""
+
+USED: dict[str, Texts] = {"half": ("win", "tie", "flip"), "excluded": ("win",)}
 """The outcomes that a statistic rests on, by how it treats ties."""
 
-_REQUIRED = {"task_id": pl.String(), "outcome": pl.String(), "winner": pl.String()}
+_REQUIRED = {"task_id": pl.String, "outcome": pl.String, "winner": pl.String}
 _HALF = ("tie", "flip")
 
 
@@ -151,7 +158,7 @@ def read_cases(cases: Table, what: str = "cases", *, graded: bool = True) -> pl.
 def _with_preferences(frame: pl.DataFrame, what: str) -> pl.DataFrame:
     """Cases with a checked column ``preference``; where that is all they have, with the hard verdicts that follow."""
     if "preference" not in frame.columns:
-        return frame.with_columns(preference=pl.lit(None, pl.Float64()))
+        return frame.with_columns(preference=pl.lit(None, pl.Float64))
     stated_column = frame["preference"]
     numbers = stated_column.cast(pl.Float64, strict=False).fill_nan(None)
     wrong = ~numbers.is_between(0, 1).fill_null(value=True)

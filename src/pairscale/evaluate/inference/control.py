@@ -26,7 +26,7 @@ from pairscale.core.errors import InputError, TableError
 from pairscale.core.notices import plural
 from pairscale.core.options import require_level
 from pairscale.core.tables import Table, require_columns, row_numbers
-from pairscale.evaluate.inference.cases import by_task, normal_quantile, read_cases, used_cases
+from pairscale.evaluate.inference.cases import ArrayPair, Ends, Texts, by_task, normal_quantile, read_cases, used_cases
 from pairscale.evaluate.inference.score import rate_ends, student_quantile
 
 if TYPE_CHECKING:
@@ -72,22 +72,6 @@ _NEAR = 0.25  # of the mean of two measures: a smaller difference is nearly none
 _FEW_SHARE, _FEW = 0.1, 10
 _LEAST = 3
 _TENTHS = 2.5631  # from the 10th to the 90th percentile of a standard normal variable
-_HAVE = "to know it, compare answers of similar"
-
-
-@dataclass(frozen=True, slots=True)
-class StyleEffect:
-    """What a difference in one style is worth to the judge.
-
-    Attributes:
-        name: the style: ``length``, ``headers``, ``lists``, ``bold`` or a column.
-        effect: logits that a difference far above the usual is worth, after shrinking; above 0, more of it wins.
-        ci: its interval; None where none would hold.
-    """
-
-    name: str
-    effect: float
-    ci: tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -100,7 +84,6 @@ class ControlledRate(ReprMixin):
         overlap: cases in which the answers are nearly alike in all controlled styles. These carry the estimate; where
             they are few, it rests on the model.
         notices: what to be careful with.
-        effects: what each style is worth, in the order of ``control``.
         differing: the controlled styles in which some answers differ; without any, ``rate`` is the rate as it is.
         raw_rate: B's win rate in the same cases, as they are.
         n: cases that it rests on.
@@ -112,18 +95,17 @@ class ControlledRate(ReprMixin):
     n: int
     level: float
     rate: float | None = None
-    ci: tuple[float, float] | None = None
-    notices: tuple[str, ...] = ()
-    effects: tuple[StyleEffect, ...] = ()
-    differing: tuple[str, ...] = ()
+    ci: Ends | None = None
+    notices: Texts = ()
+    differing: Texts = ()
 
     def __str__(self) -> str:
         if self.rate is None or not self.differing:
             return "; ".join(self.notices)
-        return f"at equal {_and(self.differing)}, B wins {self.rate * 100:.1f} %"
+        return f"at equal {', '.join(self.differing)}, B wins {self.rate * 100:.1f} %"
 
 
-def control_names(control: str | Sequence[str]) -> tuple[str, ...]:
+def control_names(control: str | Sequence[str]) -> Texts:
     """The styles to control for, each once; ``markdown`` is :data:`MARKDOWN`.
 
     Raises:
@@ -135,15 +117,12 @@ def control_names(control: str | Sequence[str]) -> tuple[str, ...]:
         >>> control_names("length,bold")
         ('length', 'bold')
     """
-    names = [control] if isinstance(control, str) else list(control)
-    if len(names) == 1 and isinstance(names[0], str):  # as the shell gives them
-        names = [name.strip() for name in names[0].split(",")]
-    if not names or not all(isinstance(name, str) and name for name in names):
+    given = [control] if isinstance(control, str) else control
+    names = [name.strip() for name in ",".join(map(str, given)).split(",")]  # with commas, as the shell gives them
+    if not all(names):
         raise InputError(f"control takes names of styles, such as 'length' and 'markdown', not {control!r:.80}")
-    if "markdown" in names:
-        place = names.index("markdown")
-        names[place : place + 1] = MARKDOWN
-    return tuple(dict.fromkeys(names))
+    parts = [MARKDOWN if name == "markdown" else (name,) for name in names]
+    return tuple(dict.fromkeys(name for part in parts for name in part))
 
 
 def controlled_rate(cases: Table, control: str | Sequence[str] = ("length",), *, level: float = 0.95) -> ControlledRate:
@@ -190,7 +169,7 @@ def controlled_rate(cases: Table, control: str | Sequence[str] = ("length",), *,
     )
     if scores.n < _LEAST:
         few = f"{plural(scores.n, 'answered case')} with all measures are too few; it takes {_LEAST}"
-        return replace(controlled, notices=(f"no rate at equal {_and(names)}: {few}",))
+        return replace(controlled, notices=(f"no rate at equal {', '.join(names)}: {few}",))
     scale = scales_of(a, b)
     x = np.tanh((b - a) / scale)
     quantile = normal_quantile(level)
@@ -203,24 +182,23 @@ def controlled_rate(cases: Table, control: str | Sequence[str] = ("length",), *,
         notices.append(f"{scores.n:,} cases of {tasks}: every task counts once, by the mean of its cases")
     penalties = tuple(LENGTH if name == "length" else OTHER for name in names)
     estimate, se = fit_penalised(x, scores.means, penalties)
-    low = estimate - quantile * se
-    high = estimate + quantile * se
-    ends = zip(low[1:].tolist(), high[1:].tolist(), strict=True)
-    effects = [StyleEffect(*one) for one in zip(names, estimate[1:].tolist(), ends, strict=True)]
     differing = tuple(name for name, differs in zip(names, (a != b).any(axis=0), strict=True) if differs)
-    controlled = replace(controlled, effects=tuple(effects), differing=differing)
+    controlled = replace(controlled, differing=differing)
     if not differing:
-        nothing = f"no answers differ in {_and(names)}, so there is nothing to control for"
+        nothing = f"no answers differ in {', '.join(names)}, so there is nothing to control for"
         return replace(controlled, notices=(nothing,), rate=controlled.raw_rate, ci=rate_ends(scores, level))
     if controlled.overlap < max(_FEW, _FEW_SHARE * controlled.n):
-        what = _and(differing)
+        what = ", ".join(differing)
         few = f"only {controlled.overlap:,} of {controlled.n:,} cases have answers of nearly equal {what}"
-        notices.append(f"{few}: the rate at equal {what} is mostly a guess; {_HAVE} {what}")
-    interval = (_chance(low[0]), _chance(high[0]))
+        notices.append(
+            f"{few}: the rate at equal {what} is mostly a guess; to know it, compare answers of similar {what}"
+        )
+    half = quantile * se[0]
+    interval = (_chance(estimate[0] - half), _chance(estimate[0] + half))
     return replace(controlled, rate=_chance(estimate[0]), ci=interval, notices=tuple(notices))
 
 
-def fit_penalised(x: Floats, y: Floats, penalties: tuple[Penalty, ...]) -> tuple[Floats, Floats]:
+def fit_penalised(x: Floats, y: Floats, penalties: tuple[Penalty, ...]) -> ArrayPair:
     """Fit scores on differences: the coefficients, the intercept first, and their standard errors.
 
     The errors hold what the pull may cost.
@@ -288,7 +266,3 @@ def scales_of(a: Floats, b: Floats) -> Floats:
 
 def _chance(logit: float) -> float:
     return float(0.5 * (1 + np.tanh(logit / 2)))
-
-
-def _and(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

@@ -21,7 +21,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import require_level
 from pairscale.core.tables import Table
-from pairscale.evaluate.inference.cases import task_means
+from pairscale.evaluate.inference.cases import Ends, Texts, task_means
 from pairscale.evaluate.inference.score import NO_SPREAD, graded_limits, half_share, score_interval
 
 if TYPE_CHECKING:
@@ -57,15 +57,15 @@ class CorrectedWinRate:
     unlabelled: int
     unmatched: int
     rate: float | None = None
-    ci: tuple[float, float] | None = None
+    ci: Ends | None = None
     human_rate: float | None = None
-    human_ci: tuple[float, float] | None = None
+    human_ci: Ends | None = None
     weight: float = 0.0
     helps: bool = False
     labels: int = 0
     effective_labels: float = 0.0
-    notices: tuple[str, ...] = ()
-    graded: tuple[str, ...] = ()
+    notices: Texts = ()
+    graded: Texts = ()
 
 
 def corrected_win_rate(
@@ -144,7 +144,7 @@ def corrected_win_rate(
 
 def correct(
     people: Floats, judged: Floats, rest: Floats, level: float, *, graded: bool = False
-) -> tuple[float, float, float, tuple[float, float], float]:
+) -> tuple[float, float, float, Ends, float]:
     """Rate, weight, effective labels, both ends, and what labels would be worth if the model were used anyway.
 
     Args:
@@ -180,7 +180,7 @@ def correct(
     return rate, weight, size, _limits(rate, people, size, level, graded=graded), worth
 
 
-def _limits(rate: float, people: Floats, size: float, level: float, *, graded: bool) -> tuple[float, float]:
+def _limits(rate: float, people: Floats, size: float, level: float, *, graded: bool) -> Ends:
     """Both ends for a rate of labels that spread as these do, as if there were ``size`` of them."""
     mean, variance, n = people.mean(), people.var(), len(people)
     if not graded:

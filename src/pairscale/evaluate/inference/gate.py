@@ -14,7 +14,7 @@ The first that holds is the verdict, in this order: ``better``, ``equivalent``, 
 replaces any of them where too few tasks were compared to show ``worse`` even if B lost all of them. A judge that cannot
 tell A from B makes everything even; so ``untested`` also replaces every verdict but ``better`` and ``worse`` unless the
 judge has shown that it can tell: in surely more than half of the tasks in which both orders name a winner, they name
-the same one; or a judge card, or planted answers that are known to be worse, have shown it. The bounds are
+the same one; or planted answers that are known to be worse have shown it. The bounds are
 those of a confidence sequence, which hold at all looks together; what is ruled out once stays ruled out. So the chance
 that a gate ever says ``worse`` of a B that is as good as A is at most 1 - level, and so is the chance that it ever says
 ``not-worse`` of a B that is worse by the whole margin. A fixed-size gate looks once, after all cases, and uses the ends
@@ -31,12 +31,12 @@ import itertools
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
 from pairscale.core.options import require_number
-from pairscale.evaluate.inference.cases import Scores
+from pairscale.evaluate.inference.cases import Ends, Scores
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.inference.score import rate_ends, score_interval
 from pairscale.evaluate.inference.sequence import RunningScores, bound_between, capital_of_bets, portfolio
@@ -50,9 +50,9 @@ GateVerdict: TypeAlias = Literal["better", "equivalent", "not-worse", "worse", "
 FailIf: TypeAlias = Literal["worse", "not-better", "inconclusive"]
 """What a gate can fail on: ``not-better`` is every verdict but ``better``."""
 
-VERDICTS: Final[tuple[GateVerdict, ...]] = ("better", "equivalent", "not-worse", "inconclusive", "untested", "worse")
+VERDICTS: Final = ("better", "equivalent", "not-worse", "inconclusive", "untested", "worse")
 """From the most to the least favourable."""
-FAIL_IF: Final[tuple[FailIf, ...]] = ("worse", "not-better", "inconclusive")
+FAIL_IF: Final = get_args(FailIf)
 
 EVEN: Final = ("equivalent", "not-worse")
 """The verdicts that are decided by what a judge who cannot tell would bring about."""
@@ -181,18 +181,16 @@ class RunningVerdict(RunningScores):
         return bool(capital(mean, self.margin, *self.counted())[0] >= self.bar)
 
     @property
-    def ci(self) -> tuple[float, float]:
+    def ci(self) -> Ends:
         """Both bounds now, each true with a chance of ``level``; what was ruled out before stays outside."""
         values, counts = self.counted()
         shown = self.shown
         lower = lower_bound(values, counts[0], self.margin, self.level)
         upper = upper_bound(values, counts[0], self.margin, self.level)
-        least = 0.5 if shown.better else 0.5 - self.margin
-        most = 0.5 if shown.worse else 0.5 + self.margin
         if shown.better or shown.not_worse:
-            lower = max(lower, least)
+            lower = max(lower, 0.5 if shown.better else 0.5 - self.margin)
         if shown.worse or shown.no_gain:
-            upper = min(upper, most)
+            upper = min(upper, 0.5 if shown.worse else 0.5 + self.margin)
         return lower, upper
 
 
@@ -256,7 +254,7 @@ class GateRule:
         return len(decided) == len(looks) or any(fails(self.verdict(look, asked), self.fail_if) for look in decided)
 
 
-def fixed_bounds(scores: Scores, margin: float, level: float) -> tuple[float, float]:
+def fixed_bounds(scores: Scores, margin: float, level: float) -> Ends:
     """The bounds of a gate that looks once, each true with a chance of ``level``; there must be a case.
 
     Where tasks have one case each, without grades, they hold for any number of tasks. Grades and repeats vary in more

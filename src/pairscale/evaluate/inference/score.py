@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairscale.evaluate.inference.cases import Scores, normal_quantile
+from pairscale.evaluate.inference.cases import ArrayPair, Ends, Scores, normal_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,9 +44,7 @@ NO_SPREAD = 1e-12
 """Of scores that are equal, but for rounding."""
 
 
-def score_interval(
-    rate: float, halves: float, size: float, level: float, *, careful: bool = False
-) -> tuple[float, float]:
+def score_interval(rate: float, halves: float, size: float, level: float, *, careful: bool = False) -> Ends:
     """The interval for a rate.
 
     Args:
@@ -61,7 +59,7 @@ def score_interval(
     return float(lower[0]), float(upper[0])
 
 
-def score_limits(rate: Floats, halves: Floats, size: Floats, level: float) -> tuple[Floats, Floats]:
+def score_limits(rate: Floats, halves: Floats, size: Floats, level: float) -> ArrayPair:
     """The same for many rates at once."""
     z2, seen = normal_quantile(level) ** 2, 2 * rate - 1
 
@@ -82,7 +80,7 @@ def score_limits(rate: Floats, halves: Floats, size: Floats, level: float) -> tu
     return limits[0], limits[1]
 
 
-def careful_limits(rate: Floats, halves: Floats, size: Floats, level: float) -> tuple[Floats, Floats]:
+def careful_limits(rate: Floats, halves: Floats, size: Floats, level: float) -> ArrayPair:
     """Ends that also hold for few cases, each with a chance of (1 + level) / 2: for a test of each side.
 
     Without ties they are those of Clopper and Pearson. With ties, they are the ends of :func:`score_limits` after one
@@ -107,7 +105,7 @@ def _careful_lower(rate: Floats, halves: Floats, size: Floats, level: float) -> 
 
 def graded_limits(
     rate: Floats, variance: Floats, units: float, size: Floats, level: float, skew: Floats | None = None
-) -> tuple[Floats, Floats]:
+) -> ArrayPair:
     """The ends of intervals for the mean of graded scores, of many data sets at once.
 
     The variance is f p (1 - p). A quarter of a case enters f that varies as wins and losses do, so that a few scores
@@ -142,7 +140,7 @@ def graded_limits(
     return ends[0], ends[1]
 
 
-def rate_ends(scores: Scores, level: float) -> tuple[float, float]:
+def rate_ends(scores: Scores, level: float) -> Ends:
     """The interval for a rate over tasks, graded or not; there must be one.
 
     Where tasks have several cases and all means are 0, ½ or 1, the ends are the careful ones: there, a few tasks that

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairscale.core.options import require_level, require_probability
+from pairscale.evaluate.inference.cases import ArrayPair, Ends
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats
@@ -42,13 +43,13 @@ _GRID = 60  # steps from 0 to 1: halves, thirds, quarters, fifths, sixths and te
 
 
 @lru_cache(maxsize=32)
-def _portfolio(size: int) -> tuple[Floats, Floats]:
+def _portfolio(size: int) -> ArrayPair:
     angle = np.arange(1, size + 1) * np.pi / (size + 1)
     shares = np.sin(angle) ** 2
     return np.cos(angle / 2) ** 2, shares / shares.sum()
 
 
-def portfolio(n: int) -> tuple[Floats, Floats]:
+def portfolio(n: int) -> ArrayPair:
     """The bets that stand for the density after n scores: each q, and the share of the first capital on it.
 
     They are the nodes of Gauss and Chebyshev (of the second kind). The capital is a polynomial in q with a peak that is
@@ -98,7 +99,7 @@ def bound_between(mean: float, end: float, ruled_out: Callable[[float], bool]) -
     return outer
 
 
-def split_scores(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
+def split_scores(values: Floats, counts: Floats) -> ArrayPair:
     """Scores as shares of the steps of the grid: the steps, and how much of each score lies on them.
 
     Args:
@@ -121,14 +122,14 @@ def _limit(values: Floats, counts: Floats, level: float, end: float) -> float:
     return bound_between(mean, end, lambda doubted: bool(log_capital(doubted, values, counts)[0] >= bar))
 
 
-def last_limits(scores: Floats, level: float) -> tuple[float, float]:
+def last_limits(scores: Floats, level: float) -> Ends:
     """The ends after the last of several scores."""
     values, times = np.unique(scores, return_counts=True)
     table = few_scores(values, times[None, :].astype(np.float64))
     return _limit(*table, level, 0.0), _limit(*table, level, 1.0)
 
 
-def few_scores(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
+def few_scores(values: Floats, counts: Floats) -> ArrayPair:
     """Scores as they are, or where there are many different ones, on the grid."""
     return split_scores(values, counts) if len(values) > _GRID else (values, counts)
 
@@ -160,7 +161,7 @@ class RunningScores:
         """The mean score so far; ½ before the first."""
         return sum(value * count for value, count in self._counts.items()) / self.n if self.n else 0.5
 
-    def counted(self) -> tuple[Floats, Floats]:
+    def counted(self) -> ArrayPair:
         """The scores that occurred, and how often each did, as a row."""
         return np.array(list(self._counts)), np.array([list(self._counts.values())], dtype=np.float64)
 

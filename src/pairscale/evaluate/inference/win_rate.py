@@ -11,9 +11,11 @@ import polars as pl
 from pairscale.core.display import ReprMixin
 from pairscale.core.notices import plural
 from pairscale.core.options import require_choice, require_level
-from pairscale.core.tables import Table, require_columns
+from pairscale.core.tables import Table, Values, require_columns
 from pairscale.evaluate.inference.cases import (
     USED,
+    Ends,
+    Texts,
     Ties,
     by_task,
     graded_count,
@@ -68,11 +70,11 @@ class WinRate(ReprMixin):
     errors: int
     n: int
     tasks: int
-    ci: tuple[float, float] | None
+    ci: Ends | None
     level: float
     interval: str
-    used: tuple[str, ...]
-    notices: tuple[str, ...]
+    used: Texts
+    notices: Texts
     graded: bool = False
     standard_error: float | None = None
 
@@ -148,7 +150,10 @@ def win_rate(
     if 0 < n_graded < scores.n:
         notices.append(f"{scores.n - n_graded:,} of {scores.n:,} cases are not graded; they count as 1, ½ or 0")
     if n_graded and scores.tasks < FEW_GRADED and interval != "betting":
-        notices.append(few_graded(scores.tasks))
+        notices.append(
+            f"{plural(scores.tasks, 'graded task')} are few: if some answers are far better or worse than the others, "
+            f"the interval may be too narrow; it takes {FEW_GRADED}"
+        )
     return WinRate(
         "b",
         scores.mean,
@@ -165,22 +170,14 @@ def win_rate(
     )
 
 
-def few_graded(tasks: int) -> str:
-    """What to say of an interval for the mean of so few graded scores."""
-    return (
-        f"{plural(tasks, 'graded task')} are few: if some answers are far better or worse than the others, "
-        f"the interval may be too narrow; it takes {FEW_GRADED}"
-    )
-
-
 # In parts of the cases
 
 
 _COUNTS = ("wins", "losses", "ties", "flips", "abstentions", "errors", "n", "tasks")
-_TABLE: dict[str, pl.DataType] = {
-    "slice": pl.String(),
-    **dict.fromkeys(_COUNTS, pl.Int64()),
-    **dict.fromkeys(("rate", "lower", "upper"), pl.Float64()),
+_TABLE: Values = {
+    "slice": pl.String,
+    **dict.fromkeys(_COUNTS, pl.Int64),
+    **dict.fromkeys(("rate", "lower", "upper"), pl.Float64),
 }
 
 
