@@ -50,7 +50,7 @@ def test_public_names_are_pinned_and_exist():
 
 
 def test_all_other_names_are_reached_by_attribute():
-    further = "StoreMismatchError check_calibration published_template_study read_labels read_outputs"
+    further = "StoreMismatchError check_calibration check_injection published_template_study read_labels read_outputs"
     names = [*further.split(), *ps.r.__all__, *ps.results.__all__, *ps.ag2.__all__]
     assert [name for name in names if not hasattr(ps, name)] == []
     with pytest.raises(AttributeError, match="has no attribute 'nonesuch'"):

@@ -27,6 +27,7 @@ _listed, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
 _further, _, _further_names = _names_from("""
 checks.calibration: check_calibration
 checks.card: read_judge_card
+checks.injection: check_injection
 checks.published: published_default_template published_template_study
 collect.batch.manager: BatchManager
 collect.live: submit_pairs_async
