@@ -50,8 +50,6 @@ PROBLEMS: Values = {
 CHOICES: dict[str, Literal["1", "2", "tie"]] = {"1": "1", "2": "2", "tie": "tie", "t": "tie"}
 """What a labeller may write, and what it means."""
 
-_NONE = {"", "none", "null", "na"}
-
 
 def case_name(task_id: str, criterion: str, repeat: int = 1) -> str:
     """The name of a case in manifests and labels.
@@ -168,7 +166,7 @@ def _label(number: int, row: Row, key: Row) -> Values:
     }
     if case_id not in key:
         return {**label, "problem": "no such case was exported"}
-    if written in _NONE:
+    if written in {"", "none", "null", "na"}:
         return {**label, "problem": f"skipped: {row['skipped']}" if row.get("skipped") else "there is no label"}
     if written not in CHOICES:
         return {**label, "problem": f"preferred is {written!r:.60}; it must be 1, 2 or tie"}

@@ -81,8 +81,8 @@ def verdict_of(run: PairwiseRunResult, key: str) -> str:
     failed = failures_words(run, key)
     if failed:
         parts.append(failed)
-        lower, upper = (round(100 * (end or 0.0), 1) for end in run.bounds(key))
-        if lower < upper:
+        lower, upper = (100 * (end or 0.0) for end in run.bounds(key))
+        if round(lower, 1) < round(upper, 1):
             parts.append(f"however that is counted, {run.variant_b} wins {lower:.0f} to {upper:.0f} %")
     return "; ".join([*parts, _advice(run, key, rate, verdict)])
 
