@@ -1,6 +1,7 @@
 """A gate takes a judge that can tell: one that goes by the order of the answers passes nothing."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from tests.evaluate.sides import longer
 
 import pairscale as ps
+from pairscale.core.errors import InputError
 from pairscale.evaluate.gate import gate_criterion
 from pairscale.evaluate.inference.cases import Scores
 from pairscale.evaluate.inference.gate import GateRule, RunningVerdict, fixed_bounds, shown_by, verdict_of_ways
@@ -153,7 +155,7 @@ def test_a_gate_whose_judge_names_the_first_answer_is_untested(fixed, fail_if):
     n = len(found.result.cases)
     why = f"the judge has not shown that it can tell them apart: its winner changed with the order in {n} of {n} cases"
     assert (criterion.can_tell, criterion.untested) == (False, why)
-    assert criterion.advice.startswith("name a better judge, or show by `planted=`")
+    assert criterion.advice.startswith("name a better judge, or show by `card=` or `planted=`")
 
 
 def test_a_judge_that_is_asked_in_one_order_has_to_show_otherwise_that_it_can_tell(tmp_path):
@@ -188,12 +190,30 @@ def test_planted_answers_decide_whether_the_judge_can_tell(tmp_path, caplog):
     few = dict(list(WORSE.items())[:9])
     assert ps.gate(OLD, NEW, judge=longer, planted=few, **HOW).verdict == "untested"
     blind = ps.gate(OLD, NEW, judge=by_order, planted=WORSE, **HOW)
-    assert blind.criteria[0].untested.endswith("by the planted answers")
+    assert blind.criteria[0].untested.endswith("by the card or the planted answers")
 
 
 def test_a_limit_of_costs_holds_for_planted_answers_and_the_rest_together():
     found = ps.gate(OLD, NEW, judge=lambda A, B: {**longer(A, B), "cost": 0.01}, planted=WORSE, max_cost=0.6, **HOW)
     assert found.result.cost <= 0.6 - 0.4 + 0.02
+
+
+def test_a_card_decides_whether_the_judge_can_tell(tmp_path):
+    about = {"criterion": "longer", "task_input": "q", "response_2": "y"}
+    rows = [{"case_id": f"c{n}", "task_id": f"t{n}", "response_1": "x" * (n + 5), **about} for n in range(20)]
+    checked = ps.check_judge(rows, longer, criterion="longer", progress=False)
+    unlabelled = ps.gate(OLD, NEW, judge=longer, card=checked.card, **HOW)
+    assert (unlabelled.verdict, unlabelled.criteria[0].can_tell) == ("untested", False)
+    net = replace(checked.card.measures["net_agreement"], value=0.8, lower=0.6, n=20)
+    good = replace(checked.card, measures={**checked.card.measures, "net_agreement": net})
+    path = good.save(tmp_path / "card.json")
+    assert ps.gate(OLD, NEW, judge=longer, card=path, **HOW).criteria[0].can_tell
+    with pytest.raises(InputError, match="the judge card is of another judge: judge "):
+        ps.gate(OLD, NEW, judge=by_order, card=path, **HOW)
+    with pytest.raises(InputError, match="no criterion of this gate"):
+        ps.gate(OLD, NEW, judge=longer, card=path, **HOW | {"criterion": "kinder"})
+    with pytest.raises(InputError, match="of one judge, not of a panel"):
+        ps.gate(OLD, NEW, judge=[longer, by_order], card=path, **HOW)
 
 
 def test_a_panel_is_asked_in_both_orders():

@@ -26,7 +26,7 @@ def command(arguments: Arguments, emit: Output) -> int:
     The verdict is better, worse, not-worse (worse by less than --margin, if at all), equivalent (within the margin on
     both sides) or inconclusive; or untested, whatever --fail-if says, where the gate could not have failed (there are
     too few tasks to show that B is worse, even if it loses all of them) or the judge has not shown that it can tell, by
-    naming the same winner in both orders or by --planted. Tasks are asked in a random order, and no more
+    naming the same winner in both orders, by --planted or by --card. Tasks are asked in a random order, and no more
     of them than the decision needs; the bounds behind the verdict hold however often you look. If A and B are equal,
     the gate says worse with a chance of at most 5 %; if B is worse by the whole margin, it says not-worse with a chance
     of at most 5 %.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
+from pairscale.checks.card import JudgeCard, JudgeIdentity, read_judge_card
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, JudgeError, PairscaleError
 from pairscale.core.files import replacing
@@ -38,7 +39,7 @@ from pairscale.evaluate.inference.gate import (
     two_sided,
     verdict_of_ways,
 )
-from pairscale.evaluate.judge import JudgeLike, criteria_of
+from pairscale.evaluate.judge import JudgeLike, criteria_of, make_task_judge, model_settings
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, flips_of
 from pairscale.evaluate.run import Couple, Look, named_two, paired
 from pairscale.evaluate.tasks import Suite
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 Missing: TypeAlias = Literal["refuse", "excluded"]
 """What to do if B has no answer to a task of A."""
 
+_LEAST_NET_AGREEMENT = 0.5  # of the tasks in which one answer is better: those told right, less those told wrong
 _MOST_PLANTED = 0.25  # of the tasks that planted answers may win, ties and flips as half
 _ASKING = "judge run swap concurrency retries timeout price failures seed judge_args base_url progress".split()
 _COLUMNS: Values = {
@@ -217,6 +219,7 @@ def gate(
     missing: Missing = "refuse",
     max_errors: float = 0.1,
     planted: FilePath | Table | None = None,
+    card: JudgeCard | FilePath | None = None,
     seed: int = 1,
     judge_args: Mapping[str, Any] | None = None,
     base_url: str | None = None,
@@ -240,7 +243,7 @@ def gate(
 
     A judge that cannot tell A from B makes them even. So every verdict but ``better`` and ``worse`` takes a judge that
     surely names the same winner in both orders in more than half of the tasks, or ``planted`` answers that it surely
-    finds to be worse.
+    finds to be worse, or a ``card`` that shows how well it agrees with people.
 
     A variant that fails on a task has lost it, unless ``failures`` says otherwise. ``better``, ``not-worse`` and
     ``equivalent`` must hold however failures count. A judge that fails gives no outcome, and too many such cases mean
@@ -274,6 +277,8 @@ def gate(
         max_errors: The largest share of cases that the judge may leave without an answer.
         planted: Answers that are known to be worse than those of A, to some of its tasks, about 20 of them. They are
             compared with A's recorded answers first, and show whether the judge can tell.
+        card: The judge card of this judge and criterion, from :func:`check_judge` with labels of people: another way to
+            show that it can tell.
         seed: Seed of the order of tasks.
         judge_args: Settings of the judge.
         base_url: Address of the provider of the judge.
@@ -314,8 +319,8 @@ def gate(
     provenance = Provenance("gate", settings | {"fail_if": rule.fail_if}, seed)
     empty = GateResult((), rule.fail_if, margin, level, fixed, None, None, provenance)
     asking = {name: given[name] for name in _ASKING} | {"criterion": criteria}
-    planted_lose: dict[str, bool] = {}
     try:
+        sensitivity = _shown_by_card(card, asking)
         named = named_columns(id_col, input_col, output_col)
         if baseline is not None:
             if b is not None:
@@ -334,10 +339,10 @@ def gate(
             worse = read_source(planted, named, "planted", encoding)
             with without_notices():  # the comparison itself says the same
                 lost = ab(sides[0], worse, name_a="A", name_b="planted", max_cost=max_cost, **asking)
-            planted_lose = _planted_lose(lost, rule)
+            sensitivity |= _planted_lose(lost, rule)
             if max_cost is not None and run is None:  # a run file knows by itself what was spent
                 max_cost = max(0.0, max_cost - lost.cost)
-        rule = replace(rule, by_flips=not planted_lose)
+        rule = replace(rule, by_flips=not sensitivity.keys() >= {*criteria})
         result = ab(
             *sides, suite=tasks, name_a=names[0], name_b=names[1], max_cost=max_cost,
             stop_when=None if fixed else rule, **asking,
@@ -348,7 +353,7 @@ def gate(
         raise
     gated = replace(
         empty,
-        criteria=tuple(gate_criterion(result, key, rule, planted_lose) for key in result.keys),
+        criteria=tuple(gate_criterion(result, key, rule, sensitivity) for key in result.keys),
         result=result,
         problem=_problem(result, max_errors, fixed=fixed),
     )
@@ -364,6 +369,27 @@ def _write_summary(gated: GateResult, report: Path | None) -> None:
     if report is not None:
         with replacing(report) as temporary:
             temporary.write_text(gate_markdown(gated), "utf-8")
+
+
+def _shown_by_card(card: JudgeCard | FilePath | None, asking: Mapping[str, Any]) -> dict[str, bool]:
+    """Whether a card shows that the judge can tell, by the criterion that the card is about."""
+    if card is None:
+        return {}
+    judge = asking["judge"] or "lexical"
+    if isinstance(judge, list | tuple):
+        raise InputError("`card=` is of one judge, not of a panel; show by `planted=` that it can tell", "card")
+    read = card if isinstance(card, JudgeCard) else read_judge_card(card)
+    criterion = read.judge.trait or ""
+    if criterion not in asking["criterion"]:
+        raise InputError(f"the judge card is about {criterion!r}, which is no criterion of this gate", "card")
+    settings = {**(asking["judge_args"] or {})}
+    settings |= model_settings([judge], base_url=asking["base_url"], price=asking["price"])
+    condition = make_task_judge(judge, criterion, settings or None).condition
+    differences = read.judge.differences(JudgeIdentity.of(condition, "cases", criterion))
+    if differences:
+        raise InputError(f"the judge card is of another judge: {'; '.join(differences)}", "card")
+    net = read.measures["net_agreement"]
+    return {criterion: net.lower is not None and net.lower > _LEAST_NET_AGREEMENT}
 
 
 def _planted_lose(result: PairwiseRunResult, rule: GateRule) -> dict[str, bool]:
@@ -464,7 +490,7 @@ def _problem(result: PairwiseRunResult, max_errors: float, *, fixed: bool) -> st
 
 
 def gate_criterion(
-    run: PairwiseRunResult, key: str, rule: GateRule, planted_lose: Mapping[str, bool] | None = None
+    run: PairwiseRunResult, key: str, rule: GateRule, sensitivity: Mapping[str, bool] | None = None
 ) -> GateCriterion:
     """The verdict of one criterion.
 
@@ -475,7 +501,7 @@ def gate_criterion(
         run: the result; by the confidence sequence if it was looked at after every case, else by one look.
         key: the criterion.
         rule: the margin, the level and what the gate fails on.
-        planted_lose: by criterion, whether planted answers have shown that the judge can tell.
+        sensitivity: by criterion, whether a card or planted answers have shown that the judge can tell.
     """
     cases = list(run.of(key))
     shown, rate, ends, n = _by_sequence(run, cases, rule) if run.sequential else _by_interval(run, key, rule)
@@ -491,9 +517,10 @@ def gate_criterion(
     verdict = verdict_of_ways(shown, run.failures)
     can_tell = None
     if untested is None and verdict not in {"better", "worse"}:
-        can_tell = planted_lose[key] if planted_lose else _is_consistent(cases, rule.level)
+        shown_before = (sensitivity or {}).get(key)
+        can_tell = _is_consistent(cases, rule.level) if shown_before is None else shown_before
         if not can_tell:
-            untested = cannot_tell(None if planted_lose else flips_of(cases))
+            untested = cannot_tell(flips_of(cases) if shown_before is None else None)
     needed = None
     if untested is not None:
         verdict = "untested"

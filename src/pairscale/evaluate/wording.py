@@ -327,12 +327,12 @@ def cannot_tell(flips: Sequence[float] | None) -> str:
     """That the judge has not shown that it can tell A from B, and why.
 
     Args:
-        flips: of each case in which both orders name a winner, whether these differ; None where planted answers
-            had to show it.
+        flips: of each case in which both orders name a winner, whether these differ; None where a card or planted
+            answers had to show it.
     """
     start = "the judge has not shown that it can tell them apart"
     if flips is None:
-        return f"{start}, by the planted answers"
+        return f"{start}, by the card or the planted answers"
     if not flips:
         return f"{start}: it never named a winner in both orders"
     return f"{start}: its winner changed with the order in {sum(flips):.0f} of {plural(len(flips), 'case')}"
@@ -379,7 +379,7 @@ def gate_advice(criterion: GateCriterion, run: PairwiseRunResult, rule: GateRule
         "the gate stopped when another criterion had failed; see that one": is_open
         and run.stopped == "decided"
         and len(run.keys) > 1,
-        f"name a better judge, or show by `planted=` that this one can tell, {again}": cannot_tell,
+        f"name a better judge, or show by `card=` or `planted=` that this one can tell, {again}": cannot_tell,
         f"{_look_at_failures(run, criterion.key)}, {again}": _disagree(criterion),
         _same_answers(run): is_open and are_identical(run, criterion.key),
         f"add tasks{many}, or allow a larger margin than {share_words(rule.margin)}, {again}": is_open,

@@ -14,7 +14,7 @@ The first that holds is the verdict, in this order: ``better``, ``equivalent``, 
 replaces any of them where too few tasks were compared to show ``worse`` even if B lost all of them. A judge that cannot
 tell A from B makes everything even; so ``untested`` also replaces every verdict but ``better`` and ``worse`` unless the
 judge has shown that it can tell: in surely more than half of the tasks in which both orders name a winner, they name
-the same one; or planted answers that are known to be worse have shown it. The bounds are
+the same one; or a judge card, or planted answers that are known to be worse, have shown it. The bounds are
 those of a confidence sequence, which hold at all looks together; what is ruled out once stays ruled out. So the chance
 that a gate ever says ``worse`` of a B that is as good as A is at most 1 - level, and so is the chance that it ever says
 ``not-worse`` of a B that is worse by the whole margin. A fixed-size gate looks once, after all cases, and uses the ends
