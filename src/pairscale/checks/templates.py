@@ -431,7 +431,7 @@ async def _batched(
             for pairs in orders:
                 plan, _ = await manager.submit(pairs, model, max_cost=max_cost)
                 plans.append(plan)
-        await manager.wait(interval=interval, told=told)
+        await manager.wait(interval=interval, on_look=told)
     with open_run(run) as store:
         tables = [plan.outcome(store, raw=False)[0] for plan in plans]
     return [tables[number : number + 2] for number in range(0, len(tables), 2)]

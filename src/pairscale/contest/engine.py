@@ -122,7 +122,11 @@ class Contest:
         failed = self._failed.sum(axis=1)
         unanswered = self._answers.sum(axis=1) == 0
         most = max(failed[first], failed[second], _FAILURES_OF_CANDIDATE)
-        aside = [one for one in (first, second) if unanswered[one] and self.usable[one] and failed[one] == most]
+        aside = [
+            candidate
+            for candidate in (first, second)
+            if unanswered[candidate] and self.usable[candidate] and failed[candidate] == most
+        ]
         self.usable[aside] = False
         return aside
 

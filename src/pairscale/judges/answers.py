@@ -65,14 +65,16 @@ def read_tag(text: str, prefix: str, suffix: str, samples: Sequence[str] = (), *
         samples: the texts that were compared; what is quoted from them does not count.
         ties: whether ``TIE`` is also an answer.
     """
-    found = list(_between(prefix, suffix, ties).finditer(text))
-    own = [match for match in found if not _is_quoted(match, text, samples)]
-    said = {match[1].upper() for match in own}
-    if len(said) == 1:
-        return ParsedAnswer(tie=True) if said == {"TIE"} else ParsedAnswer(1 if said == {"SAMPLE_1"} else 2)
-    if said:
-        return ParsedAnswer(None, "invalid_winner", f"the reply gives several answers: {', '.join(sorted(said))}")
-    if found:
+    matches = list(_between(prefix, suffix, ties).finditer(text))
+    own = [match for match in matches if not _is_quoted(match, text, samples)]
+    choices = {match[1].upper() for match in own}
+    if choices == {"TIE"}:
+        return ParsedAnswer(tie=True)
+    if len(choices) == 1:
+        return ParsedAnswer(1 if choices == {"SAMPLE_1"} else 2)
+    if choices:
+        return ParsedAnswer(None, "invalid_winner", f"the reply gives several answers: {', '.join(sorted(choices))}")
+    if matches:
         return ParsedAnswer(None, "parse_error", "the reply only quotes a sample that contains the answer's tag")
     return ParsedAnswer(
         None, "parse_error", f"the reply has no {prefix}…{suffix} with SAMPLE_1 or SAMPLE_2: {_start(text)}"
@@ -118,10 +120,10 @@ def read_structured(text: str) -> ParsedAnswer:
         document = json.loads(text)
     except ValueError:
         return ParsedAnswer(None, "parse_error", f"the reply is not the JSON that was asked for: {_start(text)}")
-    said = document.get(CHOICE_KEY) if isinstance(document, dict) else None
-    if said not in ANSWERS:
-        return ParsedAnswer(None, "invalid_winner", f"{CHOICE_KEY} must be SAMPLE_1 or SAMPLE_2, not {said!r:.80}")
-    return ParsedAnswer(1 if said == "SAMPLE_1" else 2)
+    choice = document.get(CHOICE_KEY) if isinstance(document, dict) else None
+    if choice not in ANSWERS:
+        return ParsedAnswer(None, "invalid_winner", f"{CHOICE_KEY} must be SAMPLE_1 or SAMPLE_2, not {choice!r:.80}")
+    return ParsedAnswer(1 if choice == "SAMPLE_1" else 2)
 
 
 def probability_of_first(logprobs: Sequence[TokenLogprob] | None, lead: str) -> float | None:
@@ -163,10 +165,10 @@ def stated_confidence(text: str, position: int) -> float | None:
         text: the reply.
         position: which sample it chose.
     """
-    found = _CONFIDENCE.findall(text)
-    if not found or not 0 <= float(found[-1]) <= 100:
+    confidences = _CONFIDENCE.findall(text)
+    if not confidences or not 0 <= float(confidences[-1]) <= 100:
         return None
-    sure = float(found[-1]) / 100
+    sure = float(confidences[-1]) / 100
     return sure if position == 1 else 1 - sure
 
 

@@ -169,9 +169,9 @@ class Verdict:
 
 
 _FIGURES = tuple(
-    (one.name, int if str(one.type).startswith("int") else float)
-    for one in fields(Verdict)
-    if str(one.type).startswith(("int", "float"))
+    (attribute.name, int if str(attribute.type).startswith("int") else float)
+    for attribute in fields(Verdict)
+    if str(attribute.type).startswith(("int", "float"))
 )
 """The numbers of a verdict, and what they are kept as."""
 _TEXTS = ("content", "thoughts", "model", "object_type", "error_message", "prompt_hash")

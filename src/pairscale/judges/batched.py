@@ -42,18 +42,18 @@ def restored(description: Values, api_key: str | None = None) -> BatchJudge:
         description: as :meth:`LLMJudge.describe` gave it.
         api_key: the key; by default that of the environment.
     """
-    known = dict(description)
-    both_orders = known.pop("both_orders", False)
-    known |= known.pop("settings")
-    known |= {"trait": Trait(**known["trait"]), "api_key": api_key}
-    judge = LLMJudge(**known)
+    arguments = dict(description)
+    both_orders = arguments.pop("both_orders", False)
+    arguments |= arguments.pop("settings")
+    arguments |= {"trait": Trait(**arguments["trait"]), "api_key": api_key}
+    judge = LLMJudge(**arguments)
     return BothOrders(judge) if both_orders else judge
 
 
 def calls_of(judge: BatchJudge, pair: JudgePair) -> list[HTTPCall]:
     """What live judging would send for a pair: one call, or two when the judge asks in both orders."""
     asked = [pair, swapped(pair)] if isinstance(judge, BothOrders) else [pair]
-    return [judge.client.prepared(judge.request(one)) for one in asked]
+    return [judge.client.prepared(judge.request(question)) for question in asked]
 
 
 def verdict_of(judge: BatchJudge, pair: JudgePair, line: Line, *, turned: bool = False) -> Verdict:

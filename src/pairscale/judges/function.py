@@ -253,5 +253,5 @@ def words_of(error: BaseException) -> str:
     """The message for an exception of the user's code: its kind, and what it says, without keys."""
     from pairscale.providers.keys import Redactor
 
-    said = str(error)
-    return f"{type(error).__name__}: {Redactor().text(said)}" if said else type(error).__name__
+    message = str(error)
+    return f"{type(error).__name__}: {Redactor().text(message)}" if message else type(error).__name__

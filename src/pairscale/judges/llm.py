@@ -41,7 +41,9 @@ how sure it says it is."""
 _FEWEST_BYTES_PER_TOKEN = 2  # fewer than there mostly are, so that estimates are on the safe side
 _USUAL_ANSWER_TOKENS = 500
 _USUAL_ALTERNATIVES = 5
-_REQUEST = tuple(one.name for one in fields(LLMRequest) if one.name not in {"model", "prompt", "choices", "omit", "_"})
+_REQUEST = tuple(
+    field.name for field in fields(LLMRequest) if field.name not in {"model", "prompt", "choices", "omit", "_"}
+)
 _OTHER_NAMES = {
     "max_output_tokens": "max_tokens",
     "max_completion_tokens": "max_tokens",
@@ -67,13 +69,13 @@ SETTING_NAMES = frozenset({*_REACHED, *_REQUEST, *_OTHER_NAMES, *_OF_PROVIDERS, 
 """Every name that a setting of a model may be given by."""
 
 
-def _by_our_names(provider: str, given: Values) -> Values:
+def _by_our_names(provider: str, user_settings: Values) -> Values:
     """The settings of a user, also by the R package's names for them.
 
     Raises:
         InputError: when a setting is unknown or of the wrong kind.
     """
-    settings = {_OTHER_NAMES.get(name, name): value for name, value in given.items() if value is not None}
+    settings = {_OTHER_NAMES.get(name, name): value for name, value in user_settings.items() if value is not None}
     for name in ("headers", "provider_args"):
         settings[name] = dict(require_mapping(settings.get(name, {}), name))
     if "think" in settings:
@@ -109,9 +111,9 @@ class Model:
             raise InputError(f"name a model of {provider}, such as {provider}:MODEL")
         self.provider = require_text(provider, "provider")
         self.model = model
-        given = _by_our_names(provider, settings)
-        self._request = {name: given[name] for name in _REQUEST if given.get(name) is not None}
-        reached = {**_REACHED, **given}
+        settings = _by_our_names(provider, settings)
+        self._request = {name: settings[name] for name in _REQUEST if settings.get(name) is not None}
+        reached = {**_REACHED, **settings}
         self._provider_args = reached["provider_args"]
         self.client = LLMClient(
             provider_named(provider, **self._provider_args),
@@ -217,7 +219,7 @@ class Model:
             return
         self._cache.keep(key, reply.raw, reply.status or 200)
 
-    def known_of(self, reply: Reply, request: LLMRequest, *, batch: bool = False) -> Values:
+    def facts_of(self, reply: Reply, request: LLMRequest, *, batch: bool = False) -> Values:
         """What a reply says, under the names that a verdict has for it; without keys and texts.
 
         A reply that does not say how many tokens it used counts as the most that it may have cost.
@@ -230,7 +232,7 @@ class Model:
         usage = reply.usage
         body = {} if reply.call is None else reply.call.body
         sent = {name: value for name, value in body.items() if name not in _TEXT_FIELDS}
-        known = {
+        facts = {
             "content": reply.text,
             "thoughts": reply.thoughts,
             "model": reply.model or self.model,
@@ -248,13 +250,13 @@ class Model:
             "raw_response": reply.raw,
         }
         if reply.first_asked is not None:  # nothing is sent now, so that there is no status, and no cost
-            known["request"]["from_cache_of"] = reply.first_asked
-            return known | {"saved": known["cost"], "cost": 0.0, "cached": True}
-        known["status_code"] = reply.status
-        if known["cost"] is None:
-            known["cost"] = self.request_cost(request, batch=batch)
-            known["cost_is_estimate"] = bool(known["cost"])
-        return known
+            facts["request"]["from_cache_of"] = reply.first_asked
+            return facts | {"saved": facts["cost"], "cost": 0.0, "cached": True}
+        facts["status_code"] = reply.status
+        if facts["cost"] is None:
+            facts["cost"] = self.request_cost(request, batch=batch)
+            facts["cost_is_estimate"] = bool(facts["cost"])
+        return facts
 
     def _cost(self, reply: Reply, *, batch: bool = False) -> float | None:
         if reply.cost is not None:
@@ -427,12 +429,12 @@ class LLMJudge(Model):
             batch: whether it came in a batch, at its price.
         """
         answer = self._read(reply.text, pair)
-        known = self.known_of(reply, request, batch=batch)
+        facts = self.facts_of(reply, request, batch=batch)
         if reply.stop_reason in NO_ANSWER or answer.code is not None:
-            return _without_answer(reply, answer, known)
+            return _without_answer(reply, answer, facts)
         if answer.position is None:
-            return Verdict.tie(**known)
-        return Verdict.win(answer.position, probability=self._probability(reply, answer.position), **known)
+            return Verdict.tie(**facts)
+        return Verdict.win(answer.position, probability=self._probability(reply, answer.position), **facts)
 
     def _probability(self, reply: Reply, position: int) -> float | None:
         if self._answer == "confidence":
@@ -450,30 +452,30 @@ class LLMJudge(Model):
         return tagged  # also when the server does without structured output: the template asks for the tag
 
 
-def unanswered(error: ProviderError, **known: Any) -> Verdict:
+def unanswered(error: ProviderError, **facts: Any) -> Verdict:
     """The verdict that a request without a reply is."""
-    known |= {"status_code": error.status, "raw_response": error.raw}
+    facts |= {"status_code": error.status, "raw_response": error.raw}
     if error.code == "content_filter":
-        return Verdict.abstain(error.message, error_code="content_filter", **known)
-    known |= {"cost": error.cost, "cost_is_estimate": error.cost is not None, "retry_after": error.retry_after}
-    return Verdict.fail(error.code, error.message, failure=error.failure, **known)
+        return Verdict.abstain(error.message, error_code="content_filter", **facts)
+    facts |= {"cost": error.cost, "cost_is_estimate": error.cost is not None, "retry_after": error.retry_after}
+    return Verdict.fail(error.code, error.message, failure=error.failure, **facts)
 
 
-def _without_answer(reply: Reply, answer: ParsedAnswer, known: Values) -> Verdict:
+def _without_answer(reply: Reply, answer: ParsedAnswer, facts: Values) -> Verdict:
     """An error, a refusal, a filter, a cut-off, an empty answer or an unreadable one: each its own code."""
     end = reply.stop_reason
     if end == "content_filter":
         reason = f"the provider's filter stopped the answer{f': {reply.refusal}' if reply.refusal else ''}"
-        return Verdict.abstain(reason, error_code="content_filter", **known)
+        return Verdict.abstain(reason, error_code="content_filter", **facts)
     if end == "refusal" or reply.refusal:
-        return Verdict.abstain(reply.refusal or "the model declined to answer", **known)
+        return Verdict.abstain(reply.refusal or "the model declined to answer", **facts)
     if answer.code == "parse_error" and end not in {"length", "error"} and declines(reply.text):
-        return Verdict.abstain(" ".join(reply.text.split())[:300], **known)
+        return Verdict.abstain(" ".join(reply.text.split())[:300], **facts)
     problem = reply.problem
     if problem is not None:
         failure = failure_of(problem.status, problem.code, problem.message)
         words = f"the provider broke the answer off: {problem.message}"
-        return Verdict.fail("http_error", words, failure=failure, **known)
+        return Verdict.fail("http_error", words, failure=failure, **facts)
     code = answer.code or "parse_error"
     words = answer.reason or "the answer cannot be read"
     if end == "length":
@@ -482,4 +484,4 @@ def _without_answer(reply: Reply, answer: ParsedAnswer, known: Values) -> Verdic
     elif not reply.text.strip():
         code = "empty_answer"
         words = "the model gave an empty answer"
-    return Verdict.fail(code, words, **known)
+    return Verdict.fail(code, words, **facts)

@@ -36,16 +36,16 @@ class PanelJudge:
             raise InputError(f"a panel has two judges or more, not {len(self.members)}")
         conditions = [member.condition for member in self.members]
         self.names = tuple(_named(conditions))
-        if any(one.backend in ("human", PANEL) for one in conditions):
+        if any(condition.backend in ("human", PANEL) for condition in conditions):
             raise InputError("people and panels cannot be members of a panel; name the judges one by one")
 
     @property
     def condition(self) -> Condition:
         """Who the members are, with all their settings."""
         own = [member.condition for member in self.members]
-        settings = {PANEL: list(self.names), "members": [one.condition_id for one in own]}
-        trait = _common([one.trait for one in own])
-        template = _common([one.template_id for one in own])
+        settings = {PANEL: list(self.names), "members": [condition.condition_id for condition in own]}
+        trait = _common([condition.trait for condition in own])
+        template = _common([condition.template_id for condition in own])
         return Condition(f"{PANEL_OF}{', '.join(self.names)}", PANEL, None, trait, template, settings)
 
     def member_of(self, first: str, second: str) -> str:
@@ -69,12 +69,12 @@ class PanelJudge:
     @property
     def uses_cache(self) -> bool:
         """Whether a member does."""
-        return any(judge_member(one, "uses_cache") for one in self.members)
+        return any(judge_member(member, "uses_cache") for member in self.members)
 
     @property
     def graded(self) -> bool:
         """Whether every member is."""
-        return all(judge_member(one, "graded") for one in self.members)
+        return all(judge_member(member, "graded") for member in self.members)
 
 
 def _common(values: Sequence[str | None]) -> str | None:
@@ -83,12 +83,12 @@ def _common(values: Sequence[str | None]) -> str | None:
 
 def members_of(*judges: Any) -> list[Any]:
     """Those who are asked: the members in place of a panel, everything else as it is."""
-    return [one for judge in judges for one in (judge.members if isinstance(judge, PanelJudge) else (judge,))]
+    return [member for judge in judges for member in (judge.members if isinstance(judge, PanelJudge) else (judge,))]
 
 
 def _named(conditions: Sequence[Condition]) -> list[str]:
     """The members' names; those of the same name are told apart by their settings, or refused as the same judge."""
-    if len({one.condition_id for one in conditions}) < len(conditions):
+    if len({condition.condition_id for condition in conditions}) < len(conditions):
         raise InputError(f"a judge stands in the panel twice: {listed([one.judge_id for one in conditions])}")
     names: list[str] = []
     for condition in conditions:

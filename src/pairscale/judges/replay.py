@@ -46,10 +46,10 @@ class ReplayJudge(FreeJudge):
         if index >= len(recorded):
             return Verdict.abstain(f"no answer was recorded for {first!r}, {second!r} (occurrence {index + 1})")
         row = recorded[index]
-        known = {name: row[name] for name in _KEPT if row.get(name) is not None}
+        facts = {name: row[name] for name in _KEPT if row.get(name) is not None}
         if row["better_id"] in (first, second):
-            return Verdict.win(1 if row["better_id"] == first else 2, **known)
+            return Verdict.win(1 if row["better_id"] == first else 2, **facts)
         outcome = Outcome(row.get("outcome") or Outcome.ABSTENTION)
         if not outcome.is_answer:
-            known |= {"error_code": "judge_error", "error_message": row.get("error_message") or "recorded so"}
-        return Verdict(outcome, **known)
+            facts |= {"error_code": "judge_error", "error_message": row.get("error_message") or "recorded so"}
+        return Verdict(outcome, **facts)

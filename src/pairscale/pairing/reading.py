@@ -84,9 +84,9 @@ def read_given_pairs(
     Raises:
         InputError: If it is a folder, or holds no pairs.
     """
-    found = _pairs_in(pairs, encoding, a_col, b_col)
-    if found is not None and found.height:
-        return found
+    table = _pairs_in(pairs, encoding, a_col, b_col)
+    if table is not None and table.height:
+        return table
     if not isinstance(pairs, str | os.PathLike):
         return as_pairs(pairs)
     raise InputError(

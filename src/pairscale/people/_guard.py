@@ -39,9 +39,9 @@ def signature(secret: str, *parts: object) -> str:
     return hmac.new(secret.encode(), "|".join(map(str, parts)).encode(), sha256).hexdigest()
 
 
-def is_signed(given: str, secret: str, *parts: object) -> bool:
+def is_signed(presented: str, secret: str, *parts: object) -> bool:
     """Whether it does."""
-    return hmac.compare_digest(given.encode("utf-8", "replace"), signature(secret, *parts).encode())
+    return hmac.compare_digest(presented.encode("utf-8", "replace"), signature(secret, *parts).encode())
 
 
 class Guard:
@@ -84,9 +84,9 @@ class Guard:
         return None
 
 
-def _is_known(host: str, known: Collection[str]) -> bool:
+def _is_known(host: str, hosts: Collection[str]) -> bool:
     name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-    if name.lower() in known:
+    if name.lower() in hosts:
         return True
     try:
         ipaddress.ip_address(name.strip("[]"))

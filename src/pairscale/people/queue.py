@@ -192,15 +192,15 @@ class LabelStore:
         self._clock = clock
         self.run = tables.open_private(run) if write else open_run(run)
         self.name = self.run.name
-        given = {"labels_per_case": labels_per_case, "ties": ties, "seed": seed}
-        new = {"labels_per_case": 2 if len(names) > 1 else 1, "ties": True, "seed": secrets.randbits(53)}
+        wanted = {"labels_per_case": labels_per_case, "ties": ties, "seed": seed}
+        defaults = {"labels_per_case": 2 if len(names) > 1 else 1, "ties": True, "seed": secrets.randbits(53)}
         links = {"owner_token": tables.new_token(), "secret": tables.new_token()}
         try:
             with self.run.snapshot():  # one transaction: what is refused leaves nothing
                 self._enter()
                 for name in names:
                     self.add_labeller(name)
-                settings = self._settings(tables.LABELLING, given, new)
+                settings = self._settings(tables.LABELLING, wanted, defaults)
                 kept = self._settings(tables.LINKS, {"owner_token": owner_token}, links)
         except BaseException:
             self.close()
@@ -227,39 +227,39 @@ class LabelStore:
             raise StoreError(f"{self.name} was opened to read its labels; open it with write=True to change them")
         return self.run.writer.changing()
 
-    def _settings(self, fact: str, given: Values, new: Values) -> dict[str, Any]:
+    def _settings(self, fact: str, wanted: Values, defaults: Values) -> dict[str, Any]:
         """What is given, else what the run file says, else what is new."""
         kept = self.run.get_meta(fact) or {}
-        values = {**new, **kept, **{name: value for name, value in given.items() if value is not None}}
-        if values != kept and (self._write or any(value is not None for value in given.values())):
+        values = {**defaults, **kept, **{name: value for name, value in wanted.items() if value is not None}}
+        if values != kept and (self._write or any(value is not None for value in wanted.values())):
             with self._changing():
                 self.run.set_meta(fact, values)
         return values
 
     def _enter(self) -> None:
         """Check the cases against those of the run file, and add the new ones."""
-        given = self.cases
+        cases = self.cases
         with self.run.transaction() as connection:
             kept = connection.execute(select(_CASES.case_id, _CASES.digest))
-            known = {row.case_id: row.digest for row in kept}
-        changed = [name for name, digest in known.items() if name in given and given[name].digest != digest]
+            digests = {row.case_id: row.digest for row in kept}
+        changed = [name for name, digest in digests.items() if name in cases and cases[name].digest != digest]
         if changed:
             raise StoreMismatchError(
                 f"{self.name} holds labels of other texts or another criterion under {listed(changed)}; restore them, "
                 "or use another run file for these labels"
             )
-        missing = sorted(known.keys() - given.keys())
+        missing = sorted(digests.keys() - cases.keys())
         if missing:
             raise StoreMismatchError(
                 f"{self.name} holds the cases {listed(missing)}, which are not among those given; "
                 "use another run file for these labels"
             )
         if not self._write:
-            if not known:
+            if not digests:
                 raise InputError(f"{self.name} holds no labels yet; `pairscale label` collects them")
-            self.cases = {name: given[name] for name in known}
+            self.cases = {name: cases[name] for name in digests}
             return
-        self.add(case for name, case in given.items() if name not in known)
+        self.add(case for name, case in cases.items() if name not in digests)
 
     def add(self, cases: Iterable[Case]) -> None:
         """Add new cases."""
@@ -289,14 +289,14 @@ class LabelStore:
                 more |= {case.ID1: case.columns_1, case.ID2: case.columns_2}
         if not texts:
             return
-        known = {name: clean_text(text) for name, text in self.run.items().select("ID", "text").iter_rows()}
-        changed = [name for name, text in texts.items() if known.get(name, text) != text]
+        stored = {name: clean_text(text) for name, text in self.run.items().select("ID", "text").iter_rows()}
+        changed = [name for name, text in texts.items() if stored.get(name, text) != text]
         if changed:
             raise StoreMismatchError(
                 f"{self.name} holds another text for {listed(changed)}; restore the text, or use another run file"
             )
         self.run.add_items(
-            {**more[name], "ID": name, "text": text} for name, text in texts.items() if name not in known
+            {**more[name], "ID": name, "text": text} for name, text in texts.items() if name not in stored
         )
 
     # Labellers
@@ -306,12 +306,12 @@ class LabelStore:
         name = _checked_name(name)
         with self._changing() as change:
             connection = change.connection
-            found = connection.execute(select(*_LABELLER).where(_WHO.name == name)).first()
-            if found is None:
-                made = Labeller(following(connection, _WHO.labeller_id), name, token or tables.new_token())
-                change.insert(labellers, [asdict(made) | {"joined_at": utc_now()}])
-                return made
-        return Labeller(*found)
+            row = connection.execute(select(*_LABELLER).where(_WHO.name == name)).first()
+            if row is None:
+                labeller = Labeller(following(connection, _WHO.labeller_id), name, token or tables.new_token())
+                change.insert(labellers, [asdict(labeller) | {"joined_at": utc_now()}])
+                return labeller
+        return Labeller(*row)
 
     def labellers(self) -> list[Labeller]:
         """All labellers, in the order in which they were added."""
@@ -320,8 +320,10 @@ class LabelStore:
 
     def labeller_of(self, token: str) -> Labeller | None:
         """Whose link it is; all are compared, each in constant time."""
-        given = token.encode("utf-8", "replace")
-        matching = [one for one in self.labellers() if hmac.compare_digest(one.token.encode(), given)]
+        presented = token.encode("utf-8", "replace")
+        matching = [
+            labeller for labeller in self.labellers() if hmac.compare_digest(labeller.token.encode(), presented)
+        ]
         return next(iter(matching), None)
 
     # Questions
@@ -362,9 +364,9 @@ class LabelStore:
             number = min(new, key=lambda number: (-free[number], place(number)))
             swapped = self._is_swapped(labeller.name, names[number])
             question_id = following(connection, _QUESTIONS.question_id)
-            made = {"question_id": question_id, "labeller_id": me, "case_number": number, "swapped": swapped}
-            made |= {"shown_at": now, "held_until": now + self._hold, "done": False}
-            change.insert(label_questions, [made])
+            new_question = {"question_id": question_id, "labeller_id": me, "case_number": number, "swapped": swapped}
+            new_question |= {"shown_at": now, "held_until": now + self._hold, "done": False}
+            change.insert(label_questions, [new_question])
             return self._question(question_id, names[number], swapped)
 
     def _order(self, name: str) -> Callable[[int], int]:
@@ -429,16 +431,16 @@ class LabelStore:
         )
         with self._changing() as change:
             connection = change.connection
-            found = connection.execute(theirs).first()
-            if found is None:
+            question = connection.execute(theirs).first()
+            if question is None:
                 raise InputError("that question belongs to another labeller")
-            if found.done:
+            if question.done:
                 return False
-            since = max(0, round(1000 * (self._clock() - found.shown_at)))
+            since = max(0, round(1000 * (self._clock() - question.shown_at)))
             label = {
                 "label_id": following(connection, _LABELS.label_id),
                 "question_id": question_id,
-                "preferred": _OTHER[choice] if choice is not None and found.swapped else choice,
+                "preferred": _OTHER[choice] if choice is not None and question.swapped else choice,
                 "skipped": None if skipped is None else clean_text(skipped),
                 "comment": clean_text(comment) if comment else None,
                 "decision_ms": since if elapsed_ms is None else min(max(0, elapsed_ms), since),
@@ -447,7 +449,7 @@ class LabelStore:
             change.insert(labels, [label])
             _change_question(connection, question_id, done=True)
             if choice is not None:
-                _count(connection, found.case_number, 1)
+                _count(connection, question.case_number, 1)
         return True
 
     def undo(self, labeller: Labeller, question_id: int | None = None) -> bool:
@@ -525,8 +527,8 @@ class LabelStore:
             return self._totals(connection)
 
     def _totals(self, connection: Connection) -> tuple[int, int]:
-        given, cases = connection.execute(tables.TOTALS, {"k": self.labels_per_case}).one()
-        return int(given), cases * self.labels_per_case
+        n_labels, n_cases = connection.execute(tables.TOTALS, {"k": self.labels_per_case}).one()
+        return int(n_labels), n_cases * self.labels_per_case
 
     def state(self) -> tuple[int, ...]:
         """Numbers that differ whenever anything has changed that an overview shows."""
@@ -638,26 +640,26 @@ class LiveQuestions(LabelStore):
         if not super().answer(labeller, question_id, choice, **more):
             return False
         name = self._asked[question_id]
-        given = [label for label in self.run.labels().to_dicts() if label["case_id"] == name]
-        skips = {label["labeller"]: label["skipped"] for label in given if label["skipped"]}
+        question_labels = [label for label in self.run.labels().to_dicts() if label["case_id"] == name]
+        skips = {label["labeller"]: label["skipped"] for label in question_labels if label["skipped"]}
         asked = {person.name for person in self.labellers()} - set(self.paused())
         if choice is None and asked - skips.keys():
             with self._queue.changed:
                 self._queue.changed.notify_all()
             return True
-        last = given[-1]
-        known: Values = {
+        last = question_labels[-1]
+        facts: Values = {
             "model": labeller.name,
             "content": last["comment"],
             "raw_response": {name: last[name] for name in ("labeller", "comment", "decision_ms")} | {"skips": skips},
             "latency_s": last["decision_ms"] / 1000,
         }
         if choice is None:
-            verdict = Verdict.abstain("; ".join(f"{who}: {reason}" for who, reason in skips.items()), **known)
+            verdict = Verdict.abstain("; ".join(f"{who}: {reason}" for who, reason in skips.items()), **facts)
         elif choice == "tie":
-            verdict = Verdict.tie(**known)
+            verdict = Verdict.tie(**facts)
         else:
-            verdict = Verdict.win(1 if choice == "1" else 2, **known)
+            verdict = Verdict.win(1 if choice == "1" else 2, **facts)
         self._queue.settle(int(name), verdict)
         return True
 

@@ -165,10 +165,10 @@ def _serve(store: LabelStore, address: Address, instructions: str, plain: bool) 
     """Serve until Ctrl-C or SIGTERM; gives the exit code of that."""
     if not store.labellers():
         store.add_labeller("labeller-1")
-    there = len(store.labellers())
+    n_labellers = len(store.labellers())
     wanted = store.labels_per_case
-    if there < wanted:
-        _say(f"note: each case needs {wanted} labels by different people, and there are {there}; add labellers")
+    if n_labellers < wanted:
+        _say(f"note: each case needs {wanted} labels by different people, and there are {n_labellers}; add labellers")
     with serve_labels(store, address=address, instructions=instructions, plain=plain) as site:
         _say(f"{len(store.cases):,} cases, {wanted} label{'s' * (wanted != 1)} each, kept in {store.name}")
         show_links({"owner": site.owner, **site.links})
@@ -202,9 +202,9 @@ def labeller_names(labellers: str | int | Sequence[str] | None) -> list[str]:
     if isinstance(labellers, int):
         if isinstance(labellers, bool) or not 1 <= labellers <= _MOST_LABELLERS:
             raise InputError(f"labellers {labellers}: give 1 to {_MOST_LABELLERS}, or names")
-        return [f"labeller-{at}" for at in range(1, labellers + 1)]
-    given = labellers.split(",") if isinstance(labellers, str) else list(labellers)
-    names = [" ".join(str(name).split()) for name in given]
+        return [f"labeller-{number}" for number in range(1, labellers + 1)]
+    raw_names = labellers.split(",") if isinstance(labellers, str) else list(labellers)
+    names = [" ".join(str(name).split()) for name in raw_names]
     if not all(names) or len(set(names)) < len(names):
         raise InputError(f"labellers {labellers!r} must be different names with commas between them, or a number")
     return names

@@ -137,13 +137,13 @@ class BatchHTTP:
         async with await self._request("GET", path, None, {}) as response:
             if not 200 <= response.status < 300:
                 raise self._refused(response.status, response.headers, await response.content.read(_CHUNK))
-            rest = b""
+            unfinished = b""
             async for chunk in response.content.iter_chunked(_CHUNK):
-                *lines, rest = (rest + chunk).split(b"\n")
+                *lines, unfinished = (unfinished + chunk).split(b"\n")
                 file.writelines(self._client.redactor.line(line + b"\n") for line in lines)
-                self._require_size(file.tell() - start + len(rest), response.status, most)
-            if rest:
-                file.write(self._client.redactor.line(rest + b"\n"))
+                self._require_size(file.tell() - start + len(unfinished), response.status, most)
+            if unfinished:
+                file.write(self._client.redactor.line(unfinished + b"\n"))
 
     async def _tried(self, once: Callable[[], Awaitable[T]], *, again: bool) -> T:
         """Call once, or again while a failure may pass."""

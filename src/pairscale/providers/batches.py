@@ -251,7 +251,7 @@ class BatchFormat:
         """Ask for an end; what was answered until then is kept."""
         await http.json("POST", self.job_path(http, job_id, "/cancel"))
 
-    async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:
+    async def find(self, http: BatchHTTP, draft: Draft, taken_ids: Collection[str]) -> list[BatchJob]:
         """The batches that may be this draft's, likeliest first; ``known`` are ids that belong to others."""
         raise NotImplementedError
 
@@ -320,5 +320,5 @@ def batch_format(provider: str) -> BatchFormat:
     """
     if provider not in BATCH_PROVIDERS:
         raise InputError(f"{provider} has no batches; there are {', '.join(BATCH_PROVIDERS)}: judge live instead")
-    made: BatchFormat = getattr(import_module(f"pairscale.providers.{provider}"), f"{CLASSES[provider]}Batches")()
-    return made
+    batches: BatchFormat = getattr(import_module(f"pairscale.providers.{provider}"), f"{CLASSES[provider]}Batches")()
+    return batches

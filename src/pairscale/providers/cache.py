@@ -40,7 +40,7 @@ _VERSION = 1
 _TABLE = """CREATE TABLE IF NOT EXISTS answers (
     key TEXT PRIMARY KEY, body TEXT NOT NULL, status INTEGER NOT NULL, asked_at TEXT NOT NULL
 ) WITHOUT ROWID"""
-_PATIENCE_S = 0.2  # for another process that writes; everybody who asks waits meanwhile
+_LOCK_TIMEOUT_S = 0.2  # for another process that writes; everybody who asks waits meanwhile
 
 
 def cache_file() -> Path:
@@ -171,7 +171,7 @@ class AnswerCache:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
             self.path.touch(mode=0o600, exist_ok=False)  # replies may quote what was judged
-        connection = sqlite3.connect(self.path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(self.path, timeout=_LOCK_TIMEOUT_S, isolation_level=None, check_same_thread=False)
         try:
             if connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
                 connection.executescript(f"BEGIN IMMEDIATE; {_TABLE}; PRAGMA application_id = {_APPLICATION}; COMMIT")

@@ -436,14 +436,14 @@ def _login_of(url: str | None) -> list[Key]:
     return [Key(password), Key(f"{user}:{password}")] if password else []
 
 
-def base_url_of(provider: Provider, given: str | None) -> str:
+def base_url_of(provider: Provider, base_url: str | None) -> str:
     """Where a provider is: as given, as the variable of its own SDK says, or at its own address.
 
     Raises:
         InputError: when that is not the address of a server.
     """
     variable = provider.base_url_variable
-    url = given or os.environ.get(variable or "", "")
+    url = base_url or os.environ.get(variable or "", "")
     if not url:
         url = str(provider.address()) if hasattr(provider, "address") else provider.base_url
     url = url.strip()
@@ -478,4 +478,6 @@ def joined(base_url: str, path: str) -> str:
         'https://host/openai/v1/chat/completions?api-version=preview'
     """
     base, _, query = base_url.partition("?")
-    return f"{base}{path}{'&' if '?' in path else '?'}{query}" if query else f"{base}{path}"
+    if not query:
+        return f"{base}{path}"
+    return f"{base}{path}{'&' if '?' in path else '?'}{query}"

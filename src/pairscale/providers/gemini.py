@@ -300,7 +300,7 @@ class GeminiBatches(BatchFormat):
         body = {"batch": {"displayName": draft.key, "inputConfig": {"fileName": draft.file_id}}}
         return self.job(await http.json("POST", draft.endpoint, body, again=False))
 
-    async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:  # noqa: ARG002 - the key decides
+    async def find(self, http: BatchHTTP, draft: Draft, taken_ids: Collection[str]) -> list[BatchJob]:  # noqa: ARG002 - the key decides
         """The batch with our key as its display name."""
         async for page in self.pages(http, f"/{_version(http)}/batches?pageSize=100", "pageToken"):
             mine = [job for job in page if job.key == draft.key]

@@ -76,16 +76,16 @@ class Key:
         return self._value
 
 
-def find_key(provider: Provider, given: str | None) -> Key | None:
+def find_key(provider: Provider, api_key: str | None) -> Key | None:
     """The key of a provider: the one given, or that of the environment; None when it needs none.
 
     Raises:
         InputError: that names the variable, when there is no key or it cannot be one.
     """
-    if given is not None and not isinstance(given, str):
-        raise InputError(f"api_key must be a text, or a function that gives one, not {type(given).__name__}")
+    if api_key is not None and not isinstance(api_key, str):
+        raise InputError(f"api_key must be a text, or a function that gives one, not {type(api_key).__name__}")
     variable = provider.key_variable
-    value = (given or "").strip() or key_in_environment(provider.name)[0]
+    value = (api_key or "").strip() or key_in_environment(provider.name)[0]
     if not value:
         name = variable or getattr(provider, "optional_key_variable", None) or ""
         value = os.environ.get(name, "").strip()

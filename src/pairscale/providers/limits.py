@@ -80,7 +80,7 @@ class Ticket(NamedTuple):
     """A request that may be sent: its number, from 1, and the moment by the limiter's clock."""
 
     number: int
-    at: float
+    sent_at: float
 
 
 @dataclass(slots=True)
@@ -202,10 +202,10 @@ class RateLimiter:
             with waiting_for_turn():
                 await self._queue(tokens)
         self._last = Ticket(self._last.number + 1, self._clock())
-        self._sent.append((self._last.at, tokens))
+        self._sent.append((self._last.sent_at, tokens))
         self._tokens_sent += tokens
-        self._answers_since = min(self._answers_since, self._last.at)
-        if self._last.at < self._settled:
+        self._answers_since = min(self._answers_since, self._last.sent_at)
+        if self._last.sent_at < self._settled:
             self._counted_after = self._last.number
         if self._last.number > self._anyway_until and self._trial is None:
             self._anyway = 0.0
@@ -240,7 +240,7 @@ class RateLimiter:
                 wait = max(wait, oldest)
         rate = self._rate(now)  # requests are spread, so that a minute does not begin with all of its requests
         spread = 0.0 if rate is None else 1 / rate
-        return max(wait, self._last.at + max(spread, self._probe_wait) - now)
+        return max(wait, self._last.sent_at + max(spread, self._probe_wait) - now)
 
     # Outcomes
 
@@ -370,12 +370,13 @@ class RateLimiter:
     def _sending_rate(self, now: float) -> float:
         """Requests per second in the last second, or in a longer time when they were few."""
         recent = 0
-        for at, _ in reversed(self._sent):
-            if recent >= _TRIAL and at <= now - 1:
+        for moment, _ in reversed(self._sent):
+            if recent >= _TRIAL and moment <= now - 1:
                 break
             recent += 1
         lasted = max(1.0, now - self._sent[-recent][0]) if recent else 1.0
-        rate, allowed = recent / lasted, self._rate(now)
+        rate = recent / lasted
+        allowed = self._rate(now)
         return rate if allowed is None else min(rate, allowed)
 
     def _check_trial(self, trial: _Trial, now: float) -> None:
@@ -472,7 +473,8 @@ class Breaker:
         self._until = 0.0
         self._tries = 0
         self._waited = 0.0
-        self._trying = self.has_answered = False
+        self._trying = False
+        self.has_answered = False
 
     @property
     def is_open(self) -> bool:

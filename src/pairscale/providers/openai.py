@@ -239,7 +239,7 @@ class OpenAIBatches(BatchFormat):
         }
         return self.job(await http.json("POST", "/batches", body, again=False))
 
-    async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:  # noqa: ARG002 - the key decides
+    async def find(self, http: BatchHTTP, draft: Draft, taken_ids: Collection[str]) -> list[BatchJob]:  # noqa: ARG002 - the key decides
         """The batch with our key in its metadata."""
         async for page in self.pages(http, "/batches?limit=100", "after"):
             mine = [job for job in page if job.key == draft.key]

@@ -63,8 +63,8 @@ async def close(asked: object) -> None:
 
     One that cannot be closed is told in a line: the answers have arrived by then, and must not be lost with it.
     """
-    for one in members_of(asked):
-        await _close(one)
+    for member in members_of(asked):
+        await _close(member)
 
 
 async def _close(asked: object) -> None:

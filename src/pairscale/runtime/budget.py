@@ -104,10 +104,10 @@ class Budget:
             JudgeError: there is a limit, and the answer of a judge that declares no bound says no cost.
         """
         if verdict is None:
-            self.settle(reservation, None, known=False)
+            self.settle(reservation, None, is_typical=False)
             return
-        known = verdict.cost is not None and not verdict.cached
-        self.settle(reservation, verdict.cost, known=known)
+        is_typical = verdict.cost is not None and not verdict.cached
+        self.settle(reservation, verdict.cost, is_typical=is_typical)
         unpriced = verdict.outcome.is_answer and verdict.cost is None
         if self.limit is not None and unpriced and reservation.most is None:
             raise JudgeError(
@@ -125,17 +125,17 @@ class Budget:
                 "question"
             )
 
-    def settle(self, reservation: Reservation, cost: float | None, *, known: bool = True) -> None:
+    def settle(self, reservation: Reservation, cost: float | None, *, is_typical: bool = True) -> None:
         """Count a cost and release the reservation.
 
         Args:
             reservation: of :meth:`reserve`.
             cost: what the answer cost; None when it does not say.
-            known: whether other answers may cost as much: not after a failure, nor for an answer from the cache.
+            is_typical: whether other answers may cost as much: not after a failure, nor for an answer from the cache.
         """
         self._open.remove(reservation)
         self.spent += cost or 0.0
-        if known:
+        if is_typical:
             self.highest[reservation.who] = max(self.highest.get(reservation.who, 0.0), cost or 0.0)
         self._settled.set()
 
@@ -173,8 +173,8 @@ def max_cost_of(judge: Judge, pair: JudgePair) -> float | None:
     try:
         return optional(require_number, declared(pair), "what it returns", least=0)
     except Exception as error:  # noqa: BLE001 - whatever it is, the user's code has raised it
-        said = error if isinstance(error, InputError) else f"it raised {raised(error)}"
-        raise JudgeError(f"max_cost_of of the judge {judge.condition.judge_id}: {said}") from None
+        reason = error if isinstance(error, InputError) else f"it raised {raised(error)}"
+        raise JudgeError(f"max_cost_of of the judge {judge.condition.judge_id}: {reason}") from None
 
 
 def require_prices(judges: Iterable[Judge], max_cost: float | None) -> None:
@@ -202,19 +202,19 @@ def record_prices(store: RunFile, judges: Iterable[Judge], variants: Mapping[str
         judges: who is asked; those without a price, or with nothing to pay, leave no record.
         variants: by name, the variants that answer.
     """
-    known = list(store.get_meta(PRICES_MARK) or ())
+    recorded = list(store.get_meta(PRICES_MARK) or ())
     asked: list[tuple[str, object]] = [
-        (one.condition.model or one.condition.judge_id, one) for one in members_of(*judges)
+        (answerer.condition.model or answerer.condition.judge_id, answerer) for answerer in members_of(*judges)
     ]
-    rows = list(known)
-    for model, one in (*asked, *(variants or {}).items()):
-        price = judge_member(one, "price")
+    rows = list(recorded)
+    for model, answerer in (*asked, *(variants or {}).items()):
+        price = judge_member(answerer, "price")
         date = price_date(price)
         if date is not None:
             row = {"model": model, "as_of": date, **{name: getattr(price, name) for name in _RECORDED}}
             if row not in rows:
                 rows.append(row)
-    if rows != known:
+    if rows != recorded:
         store.set_meta(PRICES_MARK, rows)
 
 

@@ -29,7 +29,7 @@ from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation, max_co
 from pairscale.runtime.progress import Progress
 from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
 from pairscale.runtime.sync import Interrupt, interrupt_of_call
-from pairscale.store.policies import AGAIN_S, GroupCommitWriter, JournalWriter
+from pairscale.store.policies import WRITE_RETRY_INTERVAL_S, GroupCommitWriter, JournalWriter
 from pairscale.store.schema import attempt_columns, comparison_columns
 from pairscale.store.writer import Asked, Entry
 
@@ -104,11 +104,17 @@ class Runtime:
         deadline: float | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
-        self.asked, self.cached, self.saved = 0, 0, 0.0
+        self.asked = 0
+        self.cached = 0
+        self.saved = 0.0
         self.stopped: str | None = None
         self.budget = budget or Budget(options.max_cost)
-        self._source, self._writer, self._options, self._progress = source, writer, options, progress
-        self._deadline, self._clock = deadline, clock
+        self._source = source
+        self._writer = writer
+        self._options = options
+        self._progress = progress
+        self._deadline = deadline
+        self._clock = clock
         self._failure: PairscaleError | None = None
         self._streaks: dict[str, FailureStreak] = {}
         self._open = 0
@@ -126,7 +132,8 @@ class Runtime:
             JudgeError: the judge cannot be asked at all; every answer that came before is stored.
             StoreError: the run file cannot be written.
         """
-        self._outcome, self._stop = asyncio.Event(), asyncio.Event()
+        self._outcome = asyncio.Event()
+        self._stop = asyncio.Event()
         self._ended = asyncio.get_running_loop().create_future()
         self._interrupt = interrupt_of_call()
         try:
@@ -153,7 +160,7 @@ class Runtime:
             self._ended.cancel()
         elif (error := task.exception()) is not None:
             self._ended.set_exception(error)
-        elif all(one.done() for one in self._tasks):
+        elif all(other.done() for other in self._tasks):
             self._ended.set_result(None)
 
     def tell_budget(self) -> None:
@@ -183,21 +190,21 @@ class Runtime:
         while True:
             if self._is_late():
                 self.stop("max_minutes")
-            while not self._writer.is_ready() and not await self._stopped_within(AGAIN_S):
+            while not self._writer.is_ready() and not await self._stopped_within(WRITE_RETRY_INTERVAL_S):
                 pass  # no answer is paid for that cannot be written
             if self._stop.is_set() and self._hold is None:
                 return None
-            found = self._source.next()
-            holds = isinstance(found, Wait) and found.hold
+            proposal = self._source.next()
+            holds = isinstance(proposal, Wait) and proposal.hold
             if not holds:
                 self._release()
             if self._stop.is_set() and not holds:
-                if isinstance(found, Question):
-                    self._source.done(found, None)
+                if isinstance(proposal, Question):
+                    self._source.done(proposal, None)
                 return None
-            if not isinstance(found, Wait):
-                return found
-            if not await self._waited(found):
+            if not isinstance(proposal, Wait):
+                return proposal
+            if not await self._waited(proposal):
                 return None
 
     async def _waited(self, wait: Wait) -> bool:
@@ -241,7 +248,8 @@ class Runtime:
     async def _is_settled(self, question: Question) -> bool:
         """Ask until there is an answer, a failure that asking again does not mend, or a limit."""
         retries = self._options.retries if question.retries is None else question.retries
-        turn = used = 0
+        turn = 0
+        used = 0
         refused_since = math.inf
         while (asked := await self._attempt(question, turn)) is not None:
             verdict, values = asked
@@ -390,7 +398,8 @@ class Runtime:
         """Find out whether a failure concerns the judge, and show the first exception of a judge function."""
         streak = self._streaks.get(question.condition_id)
         if streak is None:
-            streak = self._streaks[question.condition_id] = FailureStreak()
+            streak = FailureStreak()
+            self._streaks[question.condition_id] = streak
             if verdict.error_code == "judge_error":
                 notice(f"the judge raised an exception, and the run continues: {verdict.error_message}")
         if streak.count(verdict, str(question.first["ID"]), str(question.second["ID"])):

@@ -157,7 +157,9 @@ def awaitable(
         async def awaited(*args: P.args, **settings: P.kwargs) -> T:
             return await function(*args, **settings)
 
-        awaited.__name__, awaited.__qualname__, awaited.__doc__ = named.__name__, named.__qualname__, named.__doc__
+        awaited.__name__ = named.__name__
+        awaited.__qualname__ = named.__qualname__
+        awaited.__doc__ = named.__doc__
         return awaited
 
     return decorate

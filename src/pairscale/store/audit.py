@@ -104,8 +104,8 @@ def check_evidence(run_file: RunFile, *tables: str) -> Evidence:
         for table in chosen:
             evidence.problems += ledger.differences(connection, table)
         if not tables:
-            known = {problem.row for problem in evidence.problems if problem.table == "items"}
-            evidence.problems += [problem for problem in _other_texts(connection) if problem.row not in known]
+            reported = {problem.row for problem in evidence.problems if problem.table == "items"}
+            evidence.problems += [problem for problem in _other_texts(connection) if problem.row not in reported]
         if not tables and not evidence.problems:  # else they would be found twice
             evidence.problems += [*_unfounded(connection), *_miscounted(connection)]
     return evidence
@@ -243,16 +243,16 @@ def _unfounded(connection: Connection) -> Iterator[EvidenceProblem]:
 
 def _miscounted(connection: Connection) -> Iterator[EvidenceProblem]:
     """Cases whose number of labels is not that of their standing labels."""
-    given = (
+    standing_labels = (
         select(label_questions.c.case_number, func.count().label("n"))
         .join_from(labels, label_questions)
         .where(labels.c.undone_at.is_(None), labels.c.preferred.is_not(None))
         .group_by(label_questions.c.case_number)
         .subquery()
     )
-    standing = func.coalesce(given.c.n, 0)
+    standing = func.coalesce(standing_labels.c.n, 0)
     query = select(label_cases.c.case_number, label_cases.c.n_labels, standing).outerjoin(
-        given, given.c.case_number == label_cases.c.case_number
+        standing_labels, standing_labels.c.case_number == label_cases.c.case_number
     )
     for number, counted, actual in connection.execute(query):
         if counted != actual:

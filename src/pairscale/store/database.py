@@ -110,8 +110,8 @@ def copy_rows(source: Connection, target: Connection) -> None:
     for table in tables.sorted_tables:
         documents = [column.name for column in table.c if isinstance(column.type, JsonText)]
         columns = [type_coerce(c, Text).label(c.name) if c.name in documents else c for c in table.c]
-        found = source.execution_options(stream_results=True).execute(select(*columns))
-        for block in found.mappings().partitions(1_000):
+        stored = source.execution_options(stream_results=True).execute(select(*columns))
+        for block in stored.mappings().partitions(1_000):
             rows = [dict(row) for row in block]
             for row in rows:
                 row.update({name: Written(row[name]) for name in documents if row[name] is not None})
@@ -203,12 +203,12 @@ def _require_run_file(path: Path, expected: set[str], *, write: bool) -> None:
     foreign = StoreDamagedError(f"{path} is not a run file; {way} (it was left as it is)")
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_NOTADB:
             raise foreign from None
         raise explain(error, str(path)) or foreign from None
-    if found and not expected <= found:
+    if present and not expected <= present:
         raise foreign
 
 
@@ -409,10 +409,10 @@ class WriterLock:
 def _identity(path: str) -> tuple[int, int] | None:
     """What tells a file from another of the same name; None when there is none."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - after every transaction: no work but the look
+        stat = os.stat(path)  # noqa: PTH116 - after every transaction: no work but the look
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return stat.st_dev, stat.st_ino
 
 
 _LOCK_ID = 0x70616972  # tells the lock of a run from those of other programs in the same database
@@ -428,7 +428,8 @@ class DatabaseLock:
     def acquire(self, last_writer: str) -> None:
         """Take it at once or say who has it."""
         try:
-            held = self._held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            self._held = held
             held.detach()  # to close it is to end it
             key = crc32(str(held.execute(select(func.current_schema())).scalar()).encode()) >> 1
             is_taken = held.execute(select(func.pg_try_advisory_lock(_LOCK_ID, key))).scalar()

@@ -140,13 +140,13 @@ def label_counts(store: RunFile) -> dict[str, int] | None:
     k = settings["labels_per_case"]
     standing = select(func.count(_L.preferred), func.count(_L.skipped)).where(_L.undone_at.is_(None))
     with store.transaction() as connection:
-        given, skipped = connection.execute(standing).one()
+        answered, skipped = connection.execute(standing).one()
         complete, cases = connection.execute(TOTALS, {"k": k}).one()
         people = connection.execute(select(func.count()).select_from(labellers)).scalar_one()
     return {
         "cases": cases,
         "labellers": people,
-        "labels": given,
+        "labels": answered,
         "skipped": skipped,
         "complete": int(complete),
         "wanted": cases * k,
@@ -193,6 +193,9 @@ def _result(row: Row) -> Values:
     shown = [row["ID1"], row["ID2"]]
     if row["swapped"]:
         shown.reverse()
+    outcome = "tie" if row["preferred"] == "tie" else "abstention"
+    if better is not None:
+        outcome = "win"
     who = row["labeller"]
     about = row["criterion"]
     return dict.fromkeys(RESULTS) | {
@@ -205,7 +208,7 @@ def _result(row: Row) -> Values:
         "better_sample": None if better is None else f"SAMPLE_{1 + shown.index(better)}",
         "better_id": better,
         "latency_s": row["decision_ms"] / 1000,
-        "outcome": "win" if better is not None else "tie" if row["preferred"] == "tie" else "abstention",
+        "outcome": outcome,
         "judge_id": who,
         "trait": about,
         "condition_id": Condition(who, "human", who, about).condition_id,

@@ -34,8 +34,8 @@ from pairscale.store.writer import Entry
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
-AGAIN_S = 1.0  # between two tries to write what could not be written
-PATIENCE_S = 120.0  # in all
+WRITE_RETRY_INTERVAL_S = 1.0
+WRITE_GIVE_UP_S = 120.0
 _SLOW_S = 0.25  # a transaction that takes longer keeps further questions from being asked
 _MAY_PASS = (StoreBusyError, StoreConnectionError, StoreFullError, StoreReadOnlyError)
 
@@ -180,7 +180,7 @@ class JournalWriter:
 
     def _commit(self, entries: Sequence[Entry]) -> None:
         """Write entries, however often that has to be tried."""
-        give_up_at = time.monotonic() + PATIENCE_S
+        give_up_at = time.monotonic() + WRITE_GIVE_UP_S
         while True:
             try:
                 if self._is_stuck and self._run_file.can_reconnect:
@@ -193,8 +193,8 @@ class JournalWriter:
                 if not self._is_stuck:
                     self._is_stuck = True
                     waiting = plural(len(entries), "answer waits", "answers wait")
-                    notice(f"{error}. Trying again for {PATIENCE_S / 60:g} minutes; {waiting}")
-            time.sleep(AGAIN_S)
+                    notice(f"{error}. Trying again for {WRITE_GIVE_UP_S / 60:g} minutes; {waiting}")
+            time.sleep(WRITE_RETRY_INTERVAL_S)
         if self._is_stuck:
             self._is_stuck = False
             notice("the run can be written again; everything is in it")

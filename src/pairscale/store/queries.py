@@ -41,11 +41,11 @@ def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], 
     c = comparisons.c
     p = pairs.c
     k = conditions.c
-    made: Values = {
+    computed: Values = {
         "model": func.coalesce(a.model, k.model).label("model"), "better_sample": c.winner_pos.label("better_sample"),
     }  # fmt: skip
     schema = {**RESULTS, "better_sample": _INT, "received_at": _TEXT, "pair_id": _INT}
-    columns = [made[name] if name in made else _column_of(name) for name in schema]
+    columns = [computed[name] if name in computed else _column_of(name) for name in schema]
     if raw:
         columns.append(type_coerce(a.raw_response, Text))
         schema["raw_response"] = _TEXT
@@ -173,13 +173,12 @@ def dated_spending(table: pl.DataFrame, prices: Iterable[Row] | None) -> pl.Data
         table: of :func:`spending_query`.
         prices: as the run file lists them.
     """
-    dates: dict[str, list[str]] = {}
+    dates: dict[str, set[str]] = {}
     for row in prices or ():
-        if row["as_of"] not in (known := dates.setdefault(row["model"], [])):
-            known.append(row["as_of"])
-    words = {model: ", ".join(sorted(known)) for model, known in dates.items()}
-    found = pl.Series([words.get(model) for model in table["model"]], dtype=_TEXT)
-    return table.with_columns(prices_as_of=found)
+        dates.setdefault(row["model"], set()).add(row["as_of"])
+    words = {model: ", ".join(sorted(days)) for model, days in dates.items()}
+    column = pl.Series([words.get(model) for model in table["model"]], dtype=_TEXT)
+    return table.with_columns(prices_as_of=column)
 
 
 def usage_query(condition_id: str) -> Select[Any]:

@@ -156,10 +156,10 @@ def _import_exported(path: Path, run: FilePath, texts: pl.DataFrame | None) -> i
 
 def _read(path: Table | FilePath, columns: ResultColumns) -> pl.DataFrame:
     """A results table in memory; a notice names its form where it is not ours."""
-    found = read_criteria(path, columns)
-    if found.form is not None or found.unknown:
-        notice(found.line)
-    return _sided(found.table)
+    results = read_criteria(path, columns)
+    if results.form is not None or results.unknown:
+        notice(results.line)
+    return _sided(results.table)
 
 
 def _add(store: RunFile, frame: pl.DataFrame) -> int:
@@ -182,8 +182,8 @@ def _sided(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(ID1=first, ID2=second).drop(ORDER_KNOWN)
 
 
-def _require_texts(needed: set[str], known: set[str]) -> None:
-    if unknown := sorted(needed - known):
+def _require_texts(needed: set[str], available: set[str]) -> None:
+    if unknown := sorted(needed - available):
         raise TableError(f"results: the text of {listed(unknown)} is not known; give `samples=`")
 
 
@@ -315,19 +315,20 @@ def _read_head(path: Path, table: Path) -> Values:
     """
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        head = last = file.readline()
+        head = file.readline()
+        last = head
         for line in file:
             digest.update(last)
             last = line
     if last != f'{{"sha256":"{digest.hexdigest()}"}}\n'.encode() or f'"version":{_VERSION},'.encode() not in head:
         raise FileFormatError(f"{path} is not a file of logs as an export wrote it; export the run again")
-    said: Values = json.loads(head)
-    if said["table"] != _hash_of(table):
+    header: Values = json.loads(head)
+    if header["table"] != _hash_of(table):
         raise FileFormatError(
             f"{table} is not as it was exported. To import the table as it is now, without logs and labels, remove "
             f"{path}; otherwise export the run again"
         )
-    return said
+    return header
 
 
 def _restore(store: RunFile, path: Path, head: Row, samples: Iterable[Row]) -> int:

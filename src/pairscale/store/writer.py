@@ -260,11 +260,11 @@ class _Group:
     def _pair(self, asked: Asked) -> int:
         if asked.pair_id is not None:
             return asked.pair_id
-        known = self._new_names.get(asked.uid) or self.numbers.pair_named(asked.uid, self._connection)
-        if known is not None:
-            if known[1:] != (asked.ID1, asked.ID2):
-                raise StoreMismatchError(f"{asked.uid} is another pair in the run file: {known[1]}, {known[2]}")
-            return known[0]
+        named = self._new_names.get(asked.uid) or self.numbers.pair_named(asked.uid, self._connection)
+        if named is not None:
+            if named[1:] != (asked.ID1, asked.ID2):
+                raise StoreMismatchError(f"{asked.uid} is another pair in the run file: {named[1]}, {named[2]}")
+            return named[0]
         number = self.numbers.pair
         self._new_names[asked.uid] = (number, asked.ID1, asked.ID2)
         self.numbers.pair += 1

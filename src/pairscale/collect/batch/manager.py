@@ -213,7 +213,7 @@ class BatchManager:
 
     async def resubmit(self) -> list[RegistryEntry]:
         """Put what failed, expired, was cancelled or given up into new batches, and nothing else."""
-        made: list[str] = []
+        keys: list[str] = []
         with open_run(self._run, write=True) as store:
             ended = [entry for entry in self._entries(store) if not entry.open]
             for condition_id in dict.fromkeys(entry.condition_id for entry in ended):
@@ -224,9 +224,9 @@ class BatchManager:
                 about = {name: getattr(mine[-1], name) for name in ("metadata", "keep_jsonl", "include_raw")}
                 questions = pairs_from(store, again).items()
                 judge = self._judge(store, condition_id)
-                made += self._prepare(store, judge, condition_id, questions, repeat(len(again)), about)
-            await self._place_all(store, made)
-            return self._entries(store, made)
+                keys += self._prepare(store, judge, condition_id, questions, repeat(len(again)), about)
+            await self._place_all(store, keys)
+            return self._entries(store, keys)
 
     def _under_way(self, store: RunFile, condition_id: str) -> set[int]:
         """Pairs in batches that are prepared, created or not yet collected."""
@@ -487,7 +487,7 @@ class BatchManager:
         timeout: float | None = None,
         rounds: float = math.inf,
         delay: float = 0.0,
-        told: Callable[[Sequence[RegistryEntry]], None] | None = None,
+        on_look: Callable[[Sequence[RegistryEntry]], None] | None = None,
     ) -> list[RegistryEntry]:
         """Look and collect until every batch is done with, or the time is over; returns the entries as they are then.
 
@@ -499,7 +499,7 @@ class BatchManager:
             timeout: seconds to wait in all; a look that has begun is finished, and 0 is one look.
             rounds: how often to look.
             delay: seconds between two batches of one look.
-            told: called after each look.
+            on_look: called after each look.
         """
         interval = require_number(interval, "interval", least=0)
         delay = require_number(delay, "delay", least=0)
@@ -509,8 +509,8 @@ class BatchManager:
         while True:
             await self._round(keys, delay)
             current = self.entries(keys)
-            if told is not None:
-                told(current)
+            if on_look is not None:
+                on_look(current)
             rounds -= 1
             left = end - self._clock()
             is_done = not any(entry.open and entry.key not in self._unknown for entry in current)

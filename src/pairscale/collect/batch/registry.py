@@ -229,12 +229,12 @@ def results_of(
 
 def rest_of(store: RunFile, chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
     """One row per pair of these batches that has no answer, with its last batch and its last reason."""
-    rest = _asked_in(chosen).join(store.results().filter(ANSWERED), on=_PAIR, how="anti", maintain_order="left")
+    unanswered = _asked_in(chosen).join(store.results().filter(ANSWERED), on=_PAIR, how="anti", maintain_order="left")
     reasons = store.failed_attempts().unique(_PAIR, keep="last").select(*_PAIR, "error_code", "error_message")
-    rest = rest.join(reasons, on=_PAIR, how="left", maintain_order="left")
+    unanswered = unanswered.join(reasons, on=_PAIR, how="left", maintain_order="left")
     names = pairs_named(store)
-    samples = pl.DataFrame([names[n] for n in rest["pair_id"]], schema=["custom_id", "ID1", "ID2"], orient="row")
-    rest = pl.concat([rest, samples], how="horizontal").with_columns(
+    samples = pl.DataFrame([names[n] for n in unanswered["pair_id"]], schema=["custom_id", "ID1", "ID2"], orient="row")
+    unanswered = pl.concat([unanswered, samples], how="horizontal").with_columns(
         error_message=pl.coalesce("error_message", "message")
     )
-    return rest.select(pl.col(REST).cast(pl.String))
+    return unanswered.select(pl.col(REST).cast(pl.String))
