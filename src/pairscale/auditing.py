@@ -195,7 +195,7 @@ def _other_digest(wanted: str, evidence: Evidence) -> list[str]:
 
 
 def _misread(store: RunFile) -> list[str]:
-    """Wins that do not stand in the reply of the model, where a tag has the answer and one order was asked."""
+    """Wins that the reply of the model does not state, where a tag has the answer and one order was asked."""
     with store.transaction() as connection:
         tags: dict[Any, tuple[str, str]] = {}
         problems = []
@@ -236,7 +236,7 @@ def _misread(store: RunFile) -> list[str]:
 
 
 def _tags(settings: Any) -> tuple[str, str] | None:
-    """What stands around the answer in replies to a judge of these settings; None where nothing does.
+    """The tags around the answer in replies to a judge of these settings; None where there are none.
 
     Raises:
         ValueError: these are no settings.

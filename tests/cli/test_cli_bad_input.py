@@ -59,7 +59,7 @@ def bad(folder):
         (("pairs", "alone"), "at least two"),
         (("pairs", "one.csv"), "at least two"),
         (("pairs", "twice.csv"), "'a'"),
-        (("pairs", "column.csv"), "column.csv: no column is certainly the one; name it (--id-col)"),
+        (("pairs", "column.csv"), "column.csv: it is not certain which column is meant; name it (--id-col)"),
         (("pairs", "blank.csv"), "'b'"),
         (("pairs", "twice.csv", "--id-col", "pupil"), "'pupil'"),
         (("pairs", "binary.csv"), "binary.csv"),

@@ -1,4 +1,4 @@
-"""What is to be asked: the pairs of one call, what the run file knows of them, and what came of it."""
+"""The plan of one call: its pairs, what the run file knows about them, and their results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pairscale.core.errors import TableError
 from pairscale.core.notices import notice
 from pairscale.core.tables import FAILED, RESULTS, Row, Table, Values, listed, result_columns
 from pairscale.judges.base import Judge
-from pairscale.pairing.table import as_pairs, told_of_both
+from pairscale.pairing.table import as_pairs, paired_columns
 from pairscale.runtime import Question
 from pairscale.store.queries import ANSWERED
 from pairscale.store.runfile import RunFile
@@ -41,7 +41,7 @@ def named_pairs(pairs: Table) -> pl.DataFrame:
 
 def make_plan(store: RunFile, frame: pl.DataFrame, condition: Condition) -> Plan:
     """Enter named pairs, samples and condition into the run file, and find out what is missing."""
-    columns = told_of_both(frame)
+    columns = paired_columns(frame)
     store.add_items(_items(frame, columns))
     sides = {f"{name}{side}" for name in columns for side in "12"}
     more = [name for name in frame.columns if name not in sides and name != "custom_id"]
@@ -74,7 +74,7 @@ class Plan:
 
         Args:
             judge: who will be asked.
-            repeats: the run file's, for a judge that has to know of them; see :meth:`RunFile.repeats`.
+            repeats: those of the run file, for a judge that has to know them; see :meth:`RunFile.repeats`.
             besides: numbers of pairs to leave out.
         """
         progress = self._progress
@@ -159,7 +159,7 @@ class Plan:
 
 
 def say_unnamed(judge: Judge, kept: object) -> None:
-    """Say of a judge without a name that what it answers is kept, but not found again."""
+    """Log that the answers of a judge without a name are kept, but not found again."""
     if "instance" in judge.condition.settings and kept:
         notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
 

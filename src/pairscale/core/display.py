@@ -5,8 +5,8 @@ A result says in its class line which of its tables is the main one, and which c
     @dataclass(frozen=True, slots=True, repr=False)
     class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks", "wins")): ...
 
-and in ``__str__`` (or ``__repr__``) what it is in a line; the rest is here. Ids and texts come from anybody: whatever
-is shown of them is printable, short, and text.
+and in ``__str__`` (or ``__repr__``) what it is, in one line; everything else is here. Ids and texts are not trusted:
+whatever is shown of them is made printable, short, and plain text.
 """
 
 from __future__ import annotations

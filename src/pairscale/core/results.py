@@ -19,7 +19,7 @@ from pairscale.core.tables import TIMES, Table, as_text, id_text, listed, requir
 
 _SETTLE = " with `a_col=`, `b_col=` and `winner_col=`"
 ORDER_KNOWN = "order_known"
-"""The column that says, where it is false, that ``ID1`` need not be the text that stood first."""
+"""The column that says, where it is false, that ``ID1`` need not be the text that was shown first."""
 
 _SIDES = {
     **dict.fromkeys(("model_a", "model_1", "a", "first", "left", "sample_1", "assistant_a", "assistant a"), "first"),
@@ -71,7 +71,7 @@ class Results:
 
     Attributes:
         table: ``ID1 ID2 better_id`` and the columns they came with; ``outcome`` where the form tells a tie from no
-            answer, and ``order_known`` (false) where it does not say who stood first.
+            answer, and ``order_known`` (false) where it does not say which text was shown first.
         form: what they were read as; None for our own tables, which need no guess.
         columns: the columns that say it.
         unknown: verdicts that were not understood, and how often each occurs.
@@ -199,7 +199,7 @@ def read_form(results: Table, what: str = "results", columns: ResultColumns = NO
 
 
 def _require_no_counts(frame: pl.DataFrame, form: _Form, what: str) -> None:
-    """Refuse a column that seems to say how often each comparison happened: every row counts once."""
+    """Refuse a column that seems to count how often each comparison happened: every row counts once."""
     for name in _COUNTS.intersection(frame.columns).difference(form.columns):
         if "weight" not in frame.columns and frame[name].dtype.is_integer() and (frame[name].drop_nulls() != 1).any():
             raise TableError(

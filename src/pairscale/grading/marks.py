@@ -120,7 +120,7 @@ class _Line:
 def drift_threshold(n_known: int) -> float:
     """The deviate beyond which a known text has drifted: of runs without drift, at most 10 in 100 name one.
 
-    Of few texts, the others say little about the line, and their word counts for less.
+    With few texts, the others say little about the line, so that a deviation counts for less.
     """
     share = _FALSE_ALARMS * (1 - 2 / n_known)
     return float(ndtri((1 + (1 - share) ** (1 / n_known)) / 2))

@@ -177,7 +177,7 @@ def grade(
 
 
 def _below_all(names: list[str], begins: list[float], marks: Floats) -> list[str]:
-    """That texts lie below the mark from which the lowest level is given."""
+    """A notice that texts lie below the mark from which the lowest level is given."""
     below = int((marks.mean(axis=0) < begins[-1]).sum()) if len(begins) == len(names) else 0
     if not below:
         return []
@@ -296,7 +296,7 @@ def _known(judge: Judged, marks: MarkScale | None) -> pl.DataFrame:
 
 
 def _careful(judge: Judged, marks: MarkScale) -> list[str]:
-    """That marks were read off beyond the known texts, and that the judge sees something else."""
+    """Notices that marks were extrapolated beyond the known texts, or that the judge sees something else."""
     estimates = judge.scale.mean
     spread = judge.scale.draws.std(axis=0)
     texts = marks.known.texts

@@ -155,11 +155,10 @@ def _registered() -> Callable[..., Any]:
         return win_rate_of(scored) if scored else None
 
     def figure(name: str, of: Callable[[WinRate], float | None]) -> Any:
-        def value(scores: Sequence[Any]) -> float:
-            rate = figures(scores)
-            return _number(None if rate is None else of(rate))
+        def metric_of_scores() -> Any:
+            return lambda scores: _figure(figures(scores), of)
 
-        return metric(name=name)(lambda: value)()
+        return metric(name=name)(metric_of_scores)()
 
     metrics = [
         figure("win_rate", lambda rate: rate.rate),
@@ -228,7 +227,9 @@ def _is_known(value: Any) -> bool:
     return isinstance(value, int | float) and value == value  # noqa: PLR0124 - NaN is what is not scored
 
 
-def _number(value: float | None) -> float:
+def _figure(rate: WinRate | None, of: Callable[[WinRate], float | None]) -> float:
+    """A figure of a win rate; NaN where there is none."""
+    value = None if rate is None else of(rate)
     return float("nan") if value is None else value
 
 

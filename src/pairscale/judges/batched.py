@@ -31,7 +31,7 @@ def require_batches(judge: Judge) -> BatchJudge:
 
 
 def with_batch_cost(judge: BatchJudge, asked: JudgePair, verdict: Verdict) -> Verdict:
-    """A verdict that does not say its cost, at the most that the question may cost in a batch."""
+    """A verdict that states no cost, with the most that the question may cost in a batch."""
     return verdict.with_cost_at_most(judge.request_cost(judge.request(asked), batch=True))
 
 
@@ -56,8 +56,8 @@ def calls_of(judge: BatchJudge, pair: JudgePair) -> list[HTTPCall]:
     return [judge.client.prepared(judge.request(question)) for question in asked]
 
 
-def verdict_of(judge: BatchJudge, pair: JudgePair, line: Line, *, turned: bool = False) -> Verdict:
-    """The verdict that stands in one line of a batch's results.
+def verdict_of_line(judge: BatchJudge, pair: JudgePair, line: Line, *, turned: bool = False) -> Verdict:
+    """The verdict in one line of a batch's results.
 
     Args:
         judge: who was asked.

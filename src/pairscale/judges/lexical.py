@@ -263,7 +263,7 @@ def _looks_misspelt(word: str) -> bool:
 
 
 def _corrections(word: str) -> Iterator[str]:
-    """The word with a letter put in, two letters exchanged, one left out, or a vowel changed."""
+    """The word with a letter inserted, two letters swapped, one left out, or a vowel changed."""
     for k, letter in enumerate(word):
         before = word[:k]
         after = word[k + 1 :]

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from pairscale.providers.base import JsonObject, Reply
 
 AnswerForm = Literal["tag", "structured", "confidence"]
-"""How the model answers: between tags in free text, as JSON that it cannot get wrong, or between tags and followed by
-how sure it says it is."""
+"""How the model answers: between tags in free text, as JSON with a schema, or between tags and followed by how sure it
+says it is."""
 
 _FEWEST_BYTES_PER_TOKEN = 2  # fewer than there mostly are, so that estimates are on the safe side
 _USUAL_ANSWER_TOKENS = 500
@@ -59,13 +59,13 @@ NO_ANSWER = frozenset({"content_filter", "refusal", "error"})
 """Reasons for the end of a reply that holds no answer, whatever its text says."""
 
 
-_REACHED: Values = {
+_CONNECTION: Values = {
     "api_key": None, "base_url": None, "timeout": 120.0, "headers": {}, "requests_per_minute": None,
     "tokens_per_minute": None, "price": None, "cache": "auto", "provider_args": {},
 }  # fmt: skip
 """How a model is reached, by default; all other settings are fields of the request."""
 
-SETTING_NAMES = frozenset({*_REACHED, *_REQUEST, *_OTHER_NAMES, *_OF_PROVIDERS, "think"})
+SETTING_NAMES = frozenset({*_CONNECTION, *_REQUEST, *_OTHER_NAMES, *_OF_PROVIDERS, "think"})
 """Every name that a setting of a model may be given by."""
 
 
@@ -87,7 +87,7 @@ def _by_our_names(provider: str, user_settings: Values) -> Values:
         settings["logprobs"] = _USUAL_ALTERNATIVES if settings["logprobs"] else None
     if provider != "openai":
         settings.pop("endpoint", None)
-    unknown = sorted(set(settings) - set(_REACHED) - set(_REQUEST))
+    unknown = sorted(set(settings) - set(_CONNECTION) - set(_REQUEST))
     if unknown:
         raise InputError(f"a model of {provider} has no setting {', '.join(unknown)}; it has {', '.join(_REQUEST)}")
     return settings
@@ -113,19 +113,19 @@ class Model:
         self.model = model
         settings = _by_our_names(provider, settings)
         self._request = {name: settings[name] for name in _REQUEST if settings.get(name) is not None}
-        reached = {**_REACHED, **settings}
-        self._provider_args = reached["provider_args"]
+        connection = {**_CONNECTION, **settings}
+        self._provider_args = connection["provider_args"]
         self.client = LLMClient(
             provider_named(provider, **self._provider_args),
-            api_key=reached["api_key"],
-            base_url=optional(require_text, reached["base_url"], "base_url"),
-            headers=reached["headers"],
-            timeout=reached["timeout"],
-            limiter=RateLimiter(reached["requests_per_minute"], reached["tokens_per_minute"]),
+            api_key=connection["api_key"],
+            base_url=optional(require_text, connection["base_url"], "base_url"),
+            headers=connection["headers"],
+            timeout=connection["timeout"],
+            limiter=RateLimiter(connection["requests_per_minute"], connection["tokens_per_minute"]),
         )
-        self._cache = open_cache(reached["cache"], self.client.base_url)
-        self._keeps_all = reached["cache"] != "auto"
-        self.price = price_of(provider, model, reached["price"])
+        self._cache = open_cache(connection["cache"], self.client.base_url)
+        self._keeps_all = connection["cache"] != "auto"
+        self.price = price_of(provider, model, connection["price"])
         self._has_told_of_reuse = False
         try:
             self.client.provider.call(self.question("", choices))
@@ -170,7 +170,7 @@ class Model:
         return self._cache is not None
 
     def cache_key(self, request: LLMRequest, repeat: str = "1") -> str | None:
-        """What a reply is found by: all that is asked for, also what the model was found not to take; None for nothing.
+        """The key of a reply in the cache: a digest of all that is asked for; None where the answer is not kept.
 
         Args:
             request: the question.
@@ -209,7 +209,7 @@ class Model:
             raise
 
     def accept(self, reply: Reply, key: str | None) -> None:
-        """Remember an answer that was read for other runs, or say once that answers of other runs are used."""
+        """Keep a usable answer for other runs, or log once that answers of other runs are used."""
         if self._cache is None or key is None:
             return
         if reply.first_asked is not None:
@@ -220,7 +220,7 @@ class Model:
         self._cache.keep(key, reply.raw, reply.status or 200)
 
     def facts_of(self, reply: Reply, request: LLMRequest, *, batch: bool = False) -> Values:
-        """What a reply says, under the names that a verdict has for it; without keys and texts.
+        """The facts about a reply, by the attributes of :class:`Verdict`; without keys and texts.
 
         A reply that does not say how many tokens it used counts as the most that it may have cost.
 
@@ -285,8 +285,8 @@ class LLMJudge(Model):
         template_id: its name.
         answer: ``tag`` (between ``tag_prefix`` and ``tag_suffix``), ``structured`` (JSON with two choices) or
             ``confidence`` (the tag, and how sure the model says it is, for models that give no log-probabilities).
-        tag_prefix: what stands before the answer.
-        tag_suffix: what stands behind it.
+        tag_prefix: the tag before the answer.
+        tag_suffix: the tag behind it.
         settings: fields of the request, ``reasoning temperature top_p top_k max_tokens logprobs seed service_tier
             include_thoughts thinking_budget endpoint num_ctx store system extra``, also by the names that the R
             package's functions have for them; and how the model is reached:
@@ -420,12 +420,12 @@ class LLMJudge(Model):
         return verdict
 
     def read(self, reply: Reply, pair: JudgePair, request: LLMRequest, *, batch: bool = False) -> Verdict:
-        """The verdict that stands in a reply.
+        """The verdict in a reply.
 
         Args:
             reply: what came back.
             pair: the question.
-            request: the question as it was put.
+            request: the question as it was sent.
             batch: whether it came in a batch, at its price.
         """
         answer = self._read(reply.text, pair)
@@ -453,7 +453,7 @@ class LLMJudge(Model):
 
 
 def unanswered(error: ProviderError, **facts: Any) -> Verdict:
-    """The verdict that a request without a reply is."""
+    """The verdict for a request that got no reply."""
     facts |= {"status_code": error.status, "raw_response": error.raw}
     if error.code == "content_filter":
         return Verdict.abstain(error.message, error_code="content_filter", **facts)

@@ -19,8 +19,8 @@ _SUMMED = (
     "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cached_tokens", "reasoning_tokens", "cost",
     "saved",
 )  # fmt: skip
-_SAYS_MORE = {"judge": 0, "transient": 1, "question": 2}
-"""Which of two failures is that of the pair."""
+_PRECEDENCE = {"judge": 0, "transient": 1, "question": 2}
+"""Of two failures, the one with the lower number becomes that of the pair."""
 
 
 def merge_orders(outcomes: Sequence[tuple[Outcome, T | None]]) -> tuple[Outcome, T | None]:
@@ -78,7 +78,8 @@ def merge_verdicts(forward: Verdict, backward: Verdict) -> Verdict:
     if not kind.is_answer:
         # A judge that cannot judge stops the run; else, when one order may be asked again, so may the pair.
         failed = sorted(
-            (verdict for verdict in both if verdict.outcome is kind), key=lambda one: _SAYS_MORE[one.failure or ""]
+            (verdict for verdict in both if verdict.outcome is kind),
+            key=lambda verdict: _PRECEDENCE[verdict.failure or ""],
         )
         return replace(failed[0], **merged)
     stated = None if backward.probability is None else 1 - backward.probability

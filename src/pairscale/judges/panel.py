@@ -19,7 +19,7 @@ class PanelJudge:
     """Judges who share the comparisons: which of them answers depends on the two texts alone.
 
     So a pair that is asked again, or in the other order, goes to the same judge, also after a restart. In results and
-    in the step log, every answer stands under the name of the judge who gave it.
+    in the step log, every answer is listed under the judge who gave it.
 
     Args:
         members: two judges or more, each with a name of its own.
@@ -61,19 +61,19 @@ class PanelJudge:
 
     @property
     def max_cost_of(self) -> Callable[[JudgePair], float | None] | None:
-        """What a question may cost at most; None unless every member says it."""
+        """What a question may cost at most; None unless every member states it."""
         if any(judge_member(member, "max_cost_of") is None for member in self.members):
             return None
         return lambda pair: judge_member(self._asked(pair), "max_cost_of")(pair)
 
     @property
     def uses_cache(self) -> bool:
-        """Whether a member does."""
+        """Whether a member uses the cache."""
         return any(judge_member(member, "uses_cache") for member in self.members)
 
     @property
     def graded(self) -> bool:
-        """Whether every member is."""
+        """Whether every member is graded."""
         return all(judge_member(member, "graded") for member in self.members)
 
 
@@ -89,7 +89,9 @@ def members_of(*judges: Any) -> list[Any]:
 def _named(conditions: Sequence[Condition]) -> list[str]:
     """The members' names; those of the same name are told apart by their settings, or refused as the same judge."""
     if len({condition.condition_id for condition in conditions}) < len(conditions):
-        raise InputError(f"a judge stands in the panel twice: {listed([one.judge_id for one in conditions])}")
+        raise InputError(
+            f"the panel has the same judge twice: {listed([condition.judge_id for condition in conditions])}"
+        )
     names: list[str] = []
     for condition in conditions:
         name = condition.judge_id
@@ -101,7 +103,7 @@ def _named(conditions: Sequence[Condition]) -> list[str]:
 
 
 def split_panel(judge: str) -> list[str]:
-    """The members of a panel that is written as one name, with commas; one name when it is none.
+    """The members of a panel that is written as one text, with commas; a single judge is a list of one.
 
     What looks like ``name=value`` is a setting of the member before it.
     """

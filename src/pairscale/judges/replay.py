@@ -15,9 +15,9 @@ _KEPT = ("probability", "content", "thoughts", "model", "object_type", "prompt_t
 class ReplayJudge(FreeJudge):
     """A judge that gives the answers of a results table, exactly and only those.
 
-    The order counts: an answer to *a, b* is none to *b, a*. A pair that was recorded several times gives its answers
+    The order counts: an answer to *a, b* is not one to *b, a*. A pair that was recorded several times gives its answers
     in their order, by the occurrence in the question's ``uid`` (``a:b#2`` is the second of *a, b*); any other name
-    says nothing of that, and gets the first. What was not recorded is an abstention.
+    gets the first. What was not recorded is an abstention.
 
     Args:
         results: results of any shape that :func:`pairscale.core.comparisons.as_comparisons` knows.

@@ -40,7 +40,7 @@ def signature(secret: str, *parts: object) -> str:
 
 
 def is_signed(presented: str, secret: str, *parts: object) -> bool:
-    """Whether it does."""
+    """Whether a form carries the signature of a page of ours."""
     return hmac.compare_digest(presented.encode("utf-8", "replace"), signature(secret, *parts).encode())
 
 
@@ -74,13 +74,13 @@ class Guard:
         if not _is_known(headers.get("host", ""), self._hosts):
             return PlainTextResponse("this page is not served under that name; see --url\n", 400)
         length = headers.get("content-length", "0")
-        is_open_ended = "transfer-encoding" in headers  # such a body may be of any size
+        is_open_ended = "transfer-encoding" in headers  # whose body may be of any size
         if is_open_ended or not length.isdecimal() or int(length) > MOST_BYTES:
-            return PlainTextResponse("too much at once\n", 413)
+            return PlainTextResponse("this is too large\n", 413)
         # With no-referrer, browsers say "Origin: null"; this one they say truly, and no page can forge it.
         site = headers.get("sec-fetch-site", "same-origin")
         if method not in {"GET", "HEAD"} and site not in {"same-origin", "none"}:
-            return PlainTextResponse("forms of other sites are not taken\n", 403)
+            return PlainTextResponse("forms from other sites are not accepted\n", 403)
         return None
 
 

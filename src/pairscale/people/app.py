@@ -89,9 +89,9 @@ def _add_labelling(app: FastAPI, source: LabelStore, instructions: str, plain: b
     def ask(token: Token, why: str = "") -> Response:
         labeller = who(token)
         turn = source.next(labeller)
-        standing = source.standing(labeller)
+        progress = source.progress(labeller)
         common = {
-            "labeller": labeller, "standing": standing, "notice": _NOTICES.get(why, ""), "undoes": source.undoes,
+            "labeller": labeller, "progress": progress, "notice": _NOTICES.get(why, ""), "undoes": source.undoes,
             "undo_csrf": signature(source.secret, "undo", token), "guide": guide, "recent": source.recent(labeller),
         }  # fmt: skip
         if isinstance(turn, LabelQuestion):
@@ -152,7 +152,7 @@ def _clean(text: str) -> str:
 
 def _add_owner(app: FastAPI, store: LabelStore) -> None:
     """Progress, links, agreement, warnings and downloads."""
-    seen: dict[tuple[int, ...], Overview] = {}  # the last one: with many labellers, agreement takes seconds
+    seen: dict[tuple[int, ...], Overview] = {}  # the last overview: with many labellers, agreement takes seconds
 
     def look() -> Overview:
         state = store.state()

@@ -36,7 +36,7 @@ class Case:
     Attributes:
         case_id: its name in the manifest and in the labels.
         task_id: the task that both texts answer.
-        criterion: in what one may be better.
+        criterion: what one text may be better in.
         task_input: the task itself; may be empty.
         response_1: the first text.
         response_2: the second.
@@ -64,7 +64,7 @@ class Case:
 
     @property
     def length(self) -> int:
-        """How much there is to read, in letters."""
+        """How much there is to read, in characters."""
         return len(self.task_input) + len(self.response_1) + len(self.response_2)
 
 
@@ -80,11 +80,11 @@ def read_cases(
 
     A manifest has ``case_id task_id criterion task_input response_1 response_2``, pairs have ``ID1 text1 ID2 text2``. A
     manifest's key, ``first_variant``, is never read. Of pairs, each two samples make one case, whichever of them
-    stands first. A run file gives the cases that are labelled in it, and those of its own pairs.
+    is first. A run file gives the cases that are labelled in it, and those of its own pairs.
 
     Args:
         source: the file, or the database URL of a run.
-        criterion: in what one may be better, for pairs; a run file knows its trait, and a manifest its criteria.
+        criterion: what one text may be better in, for pairs; a run file knows its trait, and a manifest its criteria.
         a_col: of pairs, the column of the first text, where it is not ``text1``.
         b_col: of pairs, the column of the second text, where it is not ``text2``.
         encoding: of a text file that is not UTF-8.
@@ -148,10 +148,10 @@ def _checked(cases: Iterable[Case], path: FilePath) -> list[Case]:
 
 
 def _from_pairs(table: pl.DataFrame, criterion: str) -> list[Case]:
-    from pairscale.pairing.table import as_pairs, told_of_both
+    from pairscale.pairing.table import as_pairs, paired_columns
 
     checked = as_pairs(table)
-    more = [name for name in told_of_both(checked) if f"{name}1" not in PAIRS]
+    more = [name for name in paired_columns(checked) if f"{name}1" not in PAIRS]
     pairs: list[_Named] = []
     columns: dict[str, Row] = {}
     for row in checked.iter_rows(named=True):

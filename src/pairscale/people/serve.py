@@ -75,7 +75,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class LabelSite:
-    """Where the people go who answer.
+    """The links of the people who answer.
 
     Attributes:
         url: the beginning of every link.

@@ -34,7 +34,7 @@ def label_in_terminal(
     say = show or _to_stderr
     asked = ask or _from_stdin
     labeller = store.add_labeller(name)
-    before = store.standing(labeller).mine
+    before = store.progress(labeller).mine
     choices = "1 / 2 / tie" if store.ties else "1 / 2"
     say("Also: skip REASON, undo, quit.")
     question = store.next(labeller)
@@ -50,7 +50,7 @@ def label_in_terminal(
         say("Done. Thank you!")
     elif question == "waiting":
         say("What is left is with other people now; come back later.")
-    return store.standing(labeller).mine - before
+    return store.progress(labeller).mine - before
 
 
 def _shown(question: LabelQuestion) -> str:

@@ -47,9 +47,9 @@ Charts: TypeAlias = list[tuple[str, Any]]
 _RECENT = timedelta(minutes=2)
 _LATELY = 1000  # attempts, for what went wrong
 _TOP = 20
-_OFTENEST_S = 2.0
+_SHORTEST_WAIT_S = 2.0
 _RETRY_INTERVAL_S = 5
-_REST = 10  # a look that takes a second is repeated after ten
+_WAIT_FACTOR = 10  # a refresh that takes a second is repeated after ten
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def create_watch_app(run: str, hosts: Iterable[str] = ()) -> FastAPI:
         began = time.monotonic()
         with open_run(run) as store:
             moment = look_at(store)
-        wait_s = max(_OFTENEST_S, _REST * (time.monotonic() - began))
+        wait_s = max(_SHORTEST_WAIT_S, _WAIT_FACTOR * (time.monotonic() - began))
         return {"moment": moment, "run": run, "wait_ms": round(1000 * wait_s)}
 
     @app.get("/")
@@ -115,7 +115,7 @@ def create_watch_app(run: str, hosts: Iterable[str] = ()) -> FastAPI:
 
 
 def look_at(store: RunFile, now: datetime | None = None) -> Moment:
-    """Read how a run stands, without reading all of it: a long run is looked at as often as a short one.
+    """Read the state of a run, but not all of its rows, so that a long run is refreshed as often as a short one.
 
     Args:
         store: the run file.

@@ -266,7 +266,7 @@ class AnthropicBatches(BatchFormat):
         return self.job(document)
 
     async def find(self, http: BatchHTTP, draft: Draft, taken_ids: Collection[str]) -> list[BatchJob]:
-        """Batches of this size that were created since and that belong to no known run, oldest first."""
+        """Batches of this size that were created since and are not taken, oldest first."""
         candidates: list[BatchJob] = []
         async for page in self.pages(http, f"{self.path}?limit=100", "after_id"):
             since = [job for job in page if (job.created_at or 0) >= draft.prepared_at - _SLACK]

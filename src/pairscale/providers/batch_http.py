@@ -147,10 +147,10 @@ class BatchHTTP:
 
     async def _tried(self, once: Callable[[], Awaitable[T]], *, again: bool) -> T:
         """Call once, or again while a failure may pass."""
-        return await retrying(partial(self._told, once), self._retries if again else 0, sleep=self.sleep)
+        return await retrying(partial(self._explained, once), self._retries if again else 0, sleep=self.sleep)
 
-    async def _told(self, once: Callable[[], Awaitable[T]]) -> T:
-        """Failures of the network in the words of the client."""
+    async def _explained(self, once: Callable[[], Awaitable[T]]) -> T:
+        """Call once; a failure of the network becomes a :class:`ProviderError`."""
         import aiohttp
 
         code = "http_error"

@@ -60,7 +60,7 @@ class Capabilities(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         one_sampler: whether a temperature and ``top_p`` exclude each other.
         logprobs: when it gives log-probabilities.
         structured: how it is held to given answers: by a ``schema``, by a forced ``tool``, or ``none``.
-        think_tags: whether thoughts may stand in the answer, before ``</think>``.
+        think_tags: whether thoughts may precede the answer, up to ``</think>``.
         endpoint: the one of OpenAI's endpoints that it is on, when it is on one alone.
         off: Anthropic's word for thinking that is turned off.
     """
@@ -98,7 +98,7 @@ class FamilyRow(Capabilities, frozen=True, kw_only=True):
     is_own: bool = False
 
     def covers(self, provider: str, model: str) -> bool:
-        """Whether it says what a model takes."""
+        """Whether this row is about a model."""
         providers = [self.provider] if isinstance(self.provider, str) else self.provider
         return provider in providers and re.search(self.model, model) is not None
 

@@ -82,7 +82,7 @@ class Gemini(Provider):
         return {"x-goog-api-key": key}
 
     def call(self, request: LLMRequest) -> HTTPCall:
-        """The request; the model stands in the path.
+        """The request; the model is part of the path.
 
         Gemini 3 is told how hard to think by a level, ``low`` by default; Gemini 2.5 by a budget of
         tokens; never by both. A model that thinks gets no temperature by default.
@@ -174,7 +174,7 @@ def _level(request: LLMRequest, able: Capabilities) -> str:
 
 
 _say = cache(notice)
-"""Says something once, however many requests it is true of."""
+"""Log a message once, however many requests it is true of."""
 
 
 def _budget(request: LLMRequest, able: Capabilities) -> int | None:
@@ -243,9 +243,9 @@ def thought_signature(body: Any) -> str | None:
     return None
 
 
-_GIVES_UP = 48 * 3600  # seconds after which a batch expires, which it does not say of itself
+_GIVES_UP = 48 * 3600  # seconds after which a batch expires, which the provider does not state
 _RPC = {1: 499, 3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 13: 500, 14: 503, 16: 401}
-"""Google's codes of remote calls, which stand in some results instead of those of HTTP."""
+"""Google's codes of remote calls, which some results have in place of a status of HTTP."""
 
 
 class GeminiBatches(BatchFormat):
@@ -369,7 +369,7 @@ def _outputs(document: JsonObject) -> list[JsonObject]:
 
 
 def inline_responses(document: JsonObject) -> list[JsonObject]:
-    """The results that stand in the batch itself, in the order of its requests."""
+    """The results that are part of the batch itself, in the order of its requests."""
     for place in _outputs(document):
         rows = objects(place, "inlinedResponses") or objects(place, "inlinedResponses", "inlinedResponses")
         if rows:

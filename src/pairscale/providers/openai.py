@@ -201,7 +201,7 @@ def read_response(body: Any) -> Reply:
 
 
 METADATA_KEY = "pairscale"
-"""The name in a batch's metadata under which our own key stands."""
+"""The name in a batch's metadata that holds our own key."""
 
 
 class OpenAIBatches(BatchFormat):
@@ -225,12 +225,12 @@ class OpenAIBatches(BatchFormat):
             return name_of(document)
 
     async def upload_file(self, http: BatchHTTP, path: Path, name: str = "", purpose: str = "batch") -> Fields:
-        """Upload a file, and return what the provider says of it."""
+        """Upload a file, and return the provider's description of it."""
         document = await http.json("POST", "/files", data=lambda: http.form({"purpose": purpose}, path, name))
         return document if isinstance(document, dict) else {}
 
     async def create(self, http: BatchHTTP, draft: Draft) -> BatchJob:
-        """Create the batch; our key stands in its metadata."""
+        """Create the batch, with our key in its metadata."""
         body = {
             "input_file_id": draft.file_id,
             "endpoint": draft.endpoint,

@@ -39,7 +39,7 @@ TIMEOUT = 300.0
 """The defaults of every function that asks judges; adaptive ranking has a concurrency of 1."""
 _ANSWERED_LATELY_S = 60.0
 _REFUSED_AT_MOST_S = 600.0
-"""For so long, refusals of a question (429) use up no retries while others are answered."""
+"""Seconds in which refusals of a question (429) use up no retries, while others are answered."""
 
 Attempt: TypeAlias = tuple[Verdict, Row]
 """A verdict, and the columns of its attempt."""
@@ -119,10 +119,10 @@ class Runtime:
         self._streaks: dict[str, FailureStreak] = {}
         self._open = 0
         self._tasks: list[asyncio.Task[None]] = []
-        self._hold: asyncio.Future[None] | None = None
+        self._hold: asyncio.Future[None] | None = None  # done when the outcomes that are held back may be handed over
         self._interrupt = Interrupt()
         self._answered_at = -math.inf
-        self._said_until = -math.inf  # the end of the last wait that was said
+        self._logged_until = -math.inf  # the end of the last wait that was logged
         self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
 
     async def run(self) -> None:
@@ -154,6 +154,7 @@ class Runtime:
             raise self._failure
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
+        """End the call when a worker has failed, or when all of them are done."""
         if self._ended.done():
             return
         if task.cancelled():
@@ -164,7 +165,7 @@ class Runtime:
             self._ended.set_result(None)
 
     def tell_budget(self) -> None:
-        """Say that the budget ended the run."""
+        """Log that the budget ended the run."""
         notice(f"stopped before `max_cost=` is passed: {self.budget}. Raise it, and run it again to continue")
 
     def stop(self, reason: str, failure: PairscaleError | None = None) -> None:
@@ -176,6 +177,7 @@ class Runtime:
     # Asking
 
     async def _work(self) -> None:
+        """Settle one question after another, until there is none."""
         while (question := await self._next()) is not None:
             self._open += 1
             waits_for_people = judge_member(question.judge, "waits_for_people")
@@ -187,6 +189,7 @@ class Runtime:
                 self._outcome.set()
 
     async def _next(self) -> Question | None:
+        """The next question, once its answer could be written; None when there is none, or the run is stopping."""
         while True:
             if self._is_late():
                 self.stop("max_minutes")
@@ -240,16 +243,16 @@ class Runtime:
         """Ask until the question is settled; if it cannot be, give it back to the source."""
         is_settled = False
         try:
-            is_settled = await self._is_settled(question)
+            is_settled = await self._ask_until_settled(question)
         finally:
             if not is_settled:
                 self._source.done(question, None)
 
-    async def _is_settled(self, question: Question) -> bool:
-        """Ask until there is an answer, a failure that asking again does not mend, or a limit."""
+    async def _ask_until_settled(self, question: Question) -> bool:
+        """Ask until there is an answer or a failure that asking again does not mend; False when a limit came first."""
         retries = self._options.retries if question.retries is None else question.retries
         turn = 0
-        used = 0
+        retries_used = 0
         refused_since = math.inf
         while (asked := await self._attempt(question, turn)) is not None:
             verdict, values = asked
@@ -262,7 +265,7 @@ class Runtime:
             if verdict.error_code == "rate_limited":
                 refused_since = min(refused_since, self._clock())
                 is_free = self._are_others_answered(refused_since)
-            if verdict.failure != "transient" or (used == retries and not is_free):
+            if verdict.failure != "transient" or (retries_used == retries and not is_free):
                 await self._finish(question, verdict, values)
                 return True
             await self._record(question, values)
@@ -272,12 +275,12 @@ class Runtime:
                     await self._stopped_within(max(self._deadline - self._clock(), 0.0))
                 self.stop("max_minutes")
                 break
-            if self._clock() >= self._said_until and say_wait(wait, verdict.error_message):
-                self._said_until = self._clock() + wait
+            if self._clock() >= self._logged_until and say_wait(wait, verdict.error_message):
+                self._logged_until = self._clock() + wait
             if await self._stopped_within(wait):
                 break
             turn += 1
-            used += not is_free
+            retries_used += not is_free
         return False
 
     def _are_others_answered(self, refused_since: float) -> bool:
@@ -307,6 +310,7 @@ class Runtime:
         return await self._paid(question, turn, reserved)
 
     async def _paid(self, question: Question, turn: int, reserved: Reservation) -> Attempt:
+        """Ask once, and settle what was reserved by what it cost."""
         attempt = None
         try:
             attempt = await self._ask(question, turn)
@@ -419,6 +423,7 @@ class Runtime:
         comparison: Row | None,
         rows: LogRows = (),
     ) -> Entry:
+        """An attempt for the writer, with the outcome that it settles, if it does, and rows of logs."""
         asked = Asked(
             question.condition_id, (values,), comparison, question.pair_id, question.uid, str(question.first["ID"]),
             str(question.second["ID"]), question.columns, question.replaces,

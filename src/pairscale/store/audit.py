@@ -159,16 +159,16 @@ class _Ledger:
             self._closings.append((where, entry["closed"]))
         if entry.get("imported"):
             self.evidence.imported = str(entry["imported"])
-        for table, links in entry.get("rows", {}).items():
-            for link in links:
-                self._take(table, tuple(link[:-1]), link[-1], where)
+        for table, row_hashes in entry.get("rows", {}).items():
+            for *key, digest in row_hashes:
+                self._take(table, tuple(key), digest, where)
 
     def _take(self, table: str, key: Key, digest: str | None, where: str) -> None:
         expected = self.expected[table]
         may_change = table in _MAY_CHANGE or (table == "comparisons" and digest is None)
         if key in expected and not may_change:
             message = f"entry {where} of the chain replaces or removes it, but it never changes"
-            self._problem(table, _in_words(key), "replaced", message)
+            self._problem(table, _joined(key), "replaced", message)
         if digest is None:
             expected.pop(key, None)
         else:
@@ -202,10 +202,10 @@ class _Ledger:
 
 
 def _difference(table: Table, key: Sequence[Any], kind: str) -> EvidenceProblem:
-    return EvidenceProblem(table.name, _in_words(key), kind, _DIFFERENCES[kind])
+    return EvidenceProblem(table.name, _joined(key), kind, _DIFFERENCES[kind])
 
 
-def _in_words(key: Sequence[Any]) -> str:
+def _joined(key: Sequence[Any]) -> str:
     return " ".join(map(str, key))
 
 

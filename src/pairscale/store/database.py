@@ -43,13 +43,13 @@ _BUSY_SECONDS = 30
 # Rows and facts
 
 
-def following(connection: Connection, column: Any) -> int:
-    """The number after the largest of a column."""
+def next_number(connection: Connection, column: Any) -> int:
+    """The number of the next row: one more than the largest in a column of numbers."""
     return int(connection.execute(select(func.max(column))).scalar() or 0) + 1
 
 
 def scrub_surrogates(value: Any) -> Any:
-    """The same without halves of characters, which some servers send and no database takes; U+FFFD stands for them."""
+    """The same without halves of characters, which some servers send and no database takes; U+FFFD replaces them."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, Mapping):
@@ -98,7 +98,7 @@ def set_fact(connection: Connection, key: str, value: Any) -> None:
 
 
 def copy_rows(source: Connection, target: Connection) -> None:
-    """Put the rows of one run file, to the letter, in the place of those of another.
+    """Replace the rows of a run file by those of another, unchanged.
 
     With labellers, whose links are secret, the other one becomes private, too.
     """
@@ -156,17 +156,17 @@ def open_file(path: Path, expected: set[str], *, write: bool) -> Engine:
         create_private(path)
     arguments = {"timeout": _BUSY_SECONDS, "check_same_thread": False}
     engine = create_engine(URL.create("sqlite", database=str(path)), connect_args=arguments)
-    has_told = False
+    is_reported = False
 
     def configure(connection: Any, _record: Any) -> None:
-        nonlocal has_told
+        nonlocal is_reported
         _plain_connection(connection, _record)
         if not write:
             return
         mode = _write_ahead(connection)
         connection.execute("PRAGMA synchronous=FULL")
-        if mode != "wal" and not has_told:
-            has_told = True
+        if mode != "wal" and not is_reported:
+            is_reported = True
             notice(f"{path}: this file system has no write-ahead logging; readers may have to wait")
 
     event.listen(engine, "connect", configure)
@@ -262,7 +262,7 @@ _CONNECTION = {
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
-"""Settings of a connection: a server that is gone without a word is noticed within a minute, not in two hours."""
+"""Settings of a connection: a server that vanishes silently is noticed within a minute, not in two hours."""
 
 
 def open_address(url: str) -> Engine:
@@ -365,7 +365,7 @@ class WriterLock:
         self._identities: list[tuple[int, int] | None] = []
 
     def acquire(self, last_writer: str) -> None:
-        """Take it at once or say who has it.
+        """Take it at once; otherwise the error names who has it.
 
         Args:
             last_writer: who that is.
@@ -407,7 +407,7 @@ class WriterLock:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """What tells a file from another of the same name; None when there is none."""
+    """What distinguishes a file from another of the same name; None when there is no file."""
     try:
         stat = os.stat(path)  # noqa: PTH116 - after every transaction: no work but the look
     except OSError:
@@ -426,7 +426,7 @@ class DatabaseLock:
         self._held: Connection | None = None
 
     def acquire(self, last_writer: str) -> None:
-        """Take it at once or say who has it."""
+        """Take it at once; otherwise the error names who has it."""
         try:
             held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
             self._held = held

@@ -1,4 +1,4 @@
-"""The queries for what came of the questions in a run file: the rows with their columns, or how often each came."""
+"""The queries that read results from a run file, as rows or as counts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CONDITIONS: Schema = {
 
 
 def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], Values]:
-    """Standing comparisons; ``better_sample`` is a number still."""
+    """Standing comparisons; ``better_sample`` is still a number."""
     a = attempts.c
     c = comparisons.c
     p = pairs.c
@@ -114,7 +114,7 @@ def read_conditions(connection: Connection) -> pl.DataFrame:
 
 
 def repeats_query() -> Select[Any]:
-    """The pairs whose two texts stand in the same order in an earlier pair, too: ``pair_id which``."""
+    """The pairs that repeat the two texts of an earlier one in the same order: ``pair_id which``."""
     first = items.alias()
     second = items.alias()
     which = func.row_number().over(partition_by=(first.c.text_hash, second.c.text_hash), order_by=pairs.c.pair_id)
@@ -177,8 +177,7 @@ def dated_spending(table: pl.DataFrame, prices: Iterable[Row] | None) -> pl.Data
     for row in prices or ():
         dates.setdefault(row["model"], set()).add(row["as_of"])
     words = {model: ", ".join(sorted(days)) for model, days in dates.items()}
-    column = pl.Series([words.get(model) for model in table["model"]], dtype=_TEXT)
-    return table.with_columns(prices_as_of=column)
+    return table.with_columns(pl.Series("prices_as_of", [words.get(model) for model in table["model"]], dtype=_TEXT))
 
 
 def usage_query(condition_id: str) -> Select[Any]:

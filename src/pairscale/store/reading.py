@@ -112,7 +112,7 @@ def read_results(
 
     Returns:
         ``ID1 ID2 better_id`` and the columns they came with; ``outcome`` where a tie can be told from no answer, and
-        ``order_known`` (false) where it is not known who stood first.
+        ``order_known`` (false) where it is not known which text was shown first.
 
     Raises:
         InputError: If the results cannot be read, or a choice is missing or belongs to another kind of file.
@@ -397,7 +397,7 @@ _SQLITE = b"SQLite format 3\0"
 
 
 def named_runs(source: Any) -> tuple[Any, list[str] | None]:
-    """What is meant, and the run files where a list, a folder or a pattern stands for several of them.
+    """The source, and the run files where it is a list, a folder or a pattern that names several of them.
 
     Returns:
         The one run file, table or whatever else is meant, and None; or the source and two or more run files.
@@ -469,7 +469,7 @@ def joined_samples(stores: Sequence[RunFile]) -> pl.DataFrame:
     """The texts of all run files, each once.
 
     Raises:
-        InputError: an ID stands for different texts.
+        InputError: one ID has different texts.
     """
     parts = [store.items() for store in stores]
     samples = pl.concat(parts, how="diagonal_relaxed")

@@ -102,7 +102,7 @@ def open_run(where: FilePath | None, *, write: bool = False) -> RunFile:
 
 @dataclass(frozen=True, slots=True)
 class PairProgress:
-    """What a run file knows of some pairs under one condition.
+    """What a run file knows about pairs under one condition.
 
     Attributes:
         answered: numbers of the pairs that have their answer.
@@ -305,16 +305,16 @@ class RunFile:
         with self.writer.changing() as change:
             query = select(pairs.c.custom_id, pairs.c.pair_id, pairs.c.ID1, pairs.c.ID2)
             stored = {name: (number, first, second) for name, number, first, second in change.connection.execute(query)}
-            following = database.following(change.connection, pairs.c.pair_id)
+            pair_id = database.next_number(change.connection, pairs.c.pair_id)
 
             def new() -> Iterator[Values]:
-                nonlocal following
+                nonlocal pair_id
                 for row in rows:
                     name = row["custom_id"]
                     if name not in stored:
-                        numbers.append(following)
-                        yield {"pair_id": following, **row}
-                        following += 1
+                        numbers.append(pair_id)
+                        yield {"pair_id": pair_id, **row}
+                        pair_id += 1
                         continue
                     number, first, second = stored[name]
                     if (first, second) != (row["ID1"], row["ID2"]):
@@ -331,7 +331,7 @@ class RunFile:
             return digest_of_closing(connection)
 
     def repeats(self) -> dict[int, int]:
-        """The pairs whose two texts stand in the same order in an earlier pair, too: 2 for the second, and so on."""
+        """The pairs that repeat the two texts of an earlier one in the same order: 2 for the second, and so on."""
         with self.transaction() as connection:
             return {row.pair_id: row.which for row in connection.execute(queries.repeats_query())}
 
@@ -382,7 +382,7 @@ class RunFile:
             return get_fact(connection, key)
 
     def progress(self, condition_id: str) -> PairProgress:
-        """What is known of every pair under a condition."""
+        """What is known about every pair under a condition."""
         asked = select(attempts.c.pair_id, func.count().label("n")).where(
             attempts.c.condition_id == condition_id, func.coalesce(attempts.c.error_code, "") != "cancelled"
         )
@@ -413,8 +413,10 @@ class RunFile:
         """By the condition of each panel of judges, the names of its members."""
         k = conditions.c
         with self.transaction() as connection:
-            rows = connection.execute(select(k.condition_id, k.settings).where(k.backend == PANEL)).all()
-        return {row.condition_id: list(row.settings[PANEL]) for row in rows}
+            return {
+                row.condition_id: list(row.settings[PANEL])
+                for row in connection.execute(select(k.condition_id, k.settings).where(k.backend == PANEL))
+            }
 
     def failed_attempts(self, condition_id: str | None = None) -> pl.DataFrame:
         """Every attempt that gave no answer: ``custom_id ID1 ID2``, why, and all that came back."""
@@ -467,7 +469,7 @@ class RunFile:
         return self._frame(queries.usage_query(condition_id), queries.USAGE)
 
     def read_blob(self, name: str, row: int) -> bytes | None:
-        """The bytes that stand under a name and number, or None."""
+        """The bytes under a name and number, or None."""
         with self.transaction() as connection:
             blob = connection.execute(select(blobs.c.data).where(blobs.c.name == name, blobs.c.row == row)).first()
             return None if blob is None else bytes(blob.data)

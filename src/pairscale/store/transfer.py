@@ -172,10 +172,12 @@ def _add(store: RunFile, frame: pl.DataFrame) -> int:
 
 
 def _sided(frame: pl.DataFrame) -> pl.DataFrame:
-    """Results in which every text has a side; where it is not known who stood first, every other row is turned."""
+    """Results in which every text has a side; where the order is not known, every other row is swapped."""
     if ORDER_KNOWN not in frame.columns:
         return frame
-    notice("the results do not say who stood first; every other row is turned, so that no position is favoured")
+    notice(
+        "the results do not say which text was shown first; every other row is swapped, so that no position is favoured"
+    )
     turned = ~pl.col(ORDER_KNOWN).fill_null(value=True) & (pl.int_range(pl.len()) % 2 == 1)
     first = pl.when(turned).then("ID2").otherwise("ID1")
     second = pl.when(turned).then("ID1").otherwise("ID2")
@@ -217,7 +219,7 @@ def _add_group(store: RunFile, group: pl.DataFrame) -> int:
 
 
 def asked_of(row: Row, number: int, condition_id: str, *, attempt: int = 1, replaces: bool = False) -> Asked:
-    """The attempt and the outcome that a row of results stands for.
+    """The attempt and the outcome that a row of results describes.
 
     Args:
         row: of a results table.
@@ -303,12 +305,12 @@ def _exported(table: StoredTable) -> list[Column[Any]]:
 
 
 def _is_text(column: Column[Any]) -> bool:
-    """Whether a column goes through the file as the text of its JSON, to the letter."""
+    """Whether a column goes through the file as the text of its JSON, unchanged."""
     return isinstance(column.type, JsonText) and column.table is not metadata
 
 
 def _read_head(path: Path, table: Path) -> Values:
-    """What the file says of itself, when it and the table beside it are as they were exported.
+    """The head of the file, when it and the table beside it are as they were exported.
 
     Raises:
         FileFormatError: it is something else, or one of the two was changed since.

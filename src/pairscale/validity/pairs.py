@@ -26,7 +26,7 @@ def next_pairs(scale: PeopleScale, answered: set[tuple[int, int]], size: int, se
         scale: what is known so far.
         answered: pairs that were answered, the lower number first.
         size: how many.
-        seed: of the candidates, and of who stands first.
+        seed: of the candidates, and of which text is shown first.
     """
     rng = np.random.default_rng(seed)
     first, second = _candidates(scale.people.shape[1], answered, rng)

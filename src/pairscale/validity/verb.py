@@ -173,7 +173,7 @@ def trust(
 
 
 def trust_of_run(answers: Comparisons, labels: Comparisons) -> Trust:
-    """What :func:`trust` says of a judge's answers and people's that are read already."""
+    """The same as :func:`trust`, for answers and labels that are read already."""
     return _held_against(judged_by(answers), labels, size=20, seed=1)
 
 

@@ -72,7 +72,7 @@ class BatchManager:
         clock: tells the time, in seconds.
         retries: how often to try again what may pass.
         keep_jsonl: whether files of requests and results stay when the results are in the run file; by default as it
-            was said when the batch was submitted.
+            was chosen when the batch was submitted.
     """
 
     @checked
@@ -97,7 +97,7 @@ class BatchManager:
         self._sleep = sleep
         self._clock = clock
         self._judges: dict[str, BatchJudge] = {}
-        self._unknown: set[str] = set()  # batches that the provider did not know when they were last looked at
+        self._unknown: set[str] = set()  # batches that the provider did not know when it was last asked
 
     async def __aenter__(self) -> Self:
         return self
@@ -106,7 +106,7 @@ class BatchManager:
         for judge in self._judges.values():
             await judge.aclose()
 
-    # What there is
+    # Reading
 
     def entries(self, keys: Keys = None) -> list[RegistryEntry]:
         """The batches, in the order in which they were prepared."""
@@ -127,7 +127,7 @@ class BatchManager:
         with open_run(self._run) as store:
             return rest_of(store, [entry for entry in self._entries(store, keys) if not entry.open])
 
-    # Small things
+    # Helpers
 
     def _entries(self, store: RunFile, keys: Keys = None) -> list[RegistryEntry]:
         return entries(store, keys, self.folder)
@@ -346,7 +346,7 @@ class BatchManager:
     # Looking and collecting
 
     async def look(self, keys: Keys = None, *, delay: float = 0.0) -> None:
-        """Ask how the batches stand that have not ended."""
+        """Ask for the state of the batches that have not ended."""
         for number, entry in enumerate(self._placed(keys, ended=False)):
             if number:
                 await self._sleep(delay)
@@ -371,7 +371,7 @@ class BatchManager:
         return placed
 
     async def _job(self, entry: RegistryEntry) -> BatchJob | None:
-        """Where a batch stands now; None when that cannot be told."""
+        """A batch as its provider sees it now; None when it cannot be asked about."""
         try:
             job = await batch_format(entry.provider).get(self._http(entry), str(entry.batch_id))
         except ProviderError as error:
@@ -381,7 +381,7 @@ class BatchManager:
         return job
 
     def _say_problem(self, entry: RegistryEntry, error: ProviderError) -> None:
-        """Say that a batch cannot be asked about now.
+        """Log that a batch cannot be asked about now.
 
         The provider says 404 also of a batch of another project: that may be paid for, and is kept.
 
@@ -422,10 +422,10 @@ class BatchManager:
     async def _download(self, entry: RegistryEntry) -> bool:
         """Get the results, unless they are here; False when that has to wait.
 
-        Providers answer with pages of a proxy, with files that are cut off, and with nothing at all, and say that it
-        is a success. Results with too few requests are downloaded again. A file with none of the batch is none: what
-        was paid for is still there, and the batch stays as it is until the provider gives it; or it is another's batch,
-        which was taken for this one.
+        With a status of success, providers send pages of a proxy, files that are cut off, or nothing at all. Results
+        with too few requests are downloaded again. A file with no request of the batch does not count: what was paid
+        for is still at the provider, and the batch stays as it is until it comes; or the batch is another's, which was
+        mistaken for this one.
         """
         path = Path(entry.output_path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -519,6 +519,7 @@ class BatchManager:
             await self._sleep(min(interval, left))
 
     async def _round(self, keys: Keys, delay: float) -> None:
+        """Create what is only prepared, look at the others, and collect what has ended."""
         try:
             if any(entry.open and entry.batch_id is None for entry in self.entries(keys)):
                 await self.resume()
@@ -563,7 +564,7 @@ class BatchManager:
 
 
 def _seen(job: BatchJob) -> Values:
-    """What is remembered of a batch each time that it is looked at."""
+    """The fields of an entry that are updated at each look."""
     return {name: getattr(job, name) for name in ("state", "succeeded", "failed", "expires_at", "message")}
 
 
