@@ -625,7 +625,7 @@ class LiveQuestions(LabelStore):
         return "done"
 
     def _free(self, labeller: Labeller) -> LabelQuestion | None:
-        """A question that the run still waits for, and nobody else is answering; None when there is none."""
+        """A question that the run still waits for, and that no one else is answering; None when there is none."""
         new = {str(number): pair for number, pair in self._queue.waiting.items() if str(number) not in self.cases}
         about = (self._trait.name, "")
         self.add(
