@@ -78,8 +78,8 @@ def message_snapshot(snapshot, request, tmp_path_factory):
 @pytest.fixture
 def impatient(monkeypatch):
     """What cannot be written is given up at once; otherwise it is tried again for two minutes."""
-    monkeypatch.setattr("pairscale.store.policies.AGAIN_S", 0.001)
-    monkeypatch.setattr("pairscale.store.policies.PATIENCE_S", 0.01)
+    monkeypatch.setattr("pairscale.store.policies.WRITE_RETRY_INTERVAL_S", 0.001)
+    monkeypatch.setattr("pairscale.store.policies.WRITE_GIVE_UP_S", 0.01)
 
 
 @pytest.fixture(scope="module")

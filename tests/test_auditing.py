@@ -405,7 +405,7 @@ def test_a_second_entry_of_the_chain_does_not_excuse_a_change(copied: Callable[[
         change.connection.exec_driver_sql("UPDATE attempts SET cost = 0 WHERE attempt_id = 1")
         change.changed(attempts, [1])
         change.connection.exec_driver_sql("DELETE FROM logs WHERE log = 'step_log' AND row = 2")
-        change.links.setdefault("logs", []).append(["step_log", 2, None])
+        change.row_hashes.setdefault("logs", []).append(["step_log", 2, None])
         change.changed(logs, ["step_log", 1])
     problems = ps.audit(run).problems
     assert [problem.split(": entry")[0] for problem in problems] == [

@@ -152,12 +152,14 @@ def audit(
         except StoreDamagedError as error:
             return AuditReport(problems=(str(error),))
         replay = read_replay(store, str(path), selector) if is_adaptive and not problems else None
-    known: dict[str, Any] = {"rows": evidence.rows, "digest": evidence.digest, "imported": evidence.imported}
+    compared: dict[str, Any] = {"rows": evidence.rows, "digest": evidence.digest, "imported": evidence.imported}
     if replay is None:
-        return AuditReport(problems=tuple(problems), **known)
-    found = replay()
-    problems += [] if found.problem is None else [found.problem]
-    return AuditReport(found.steps, found.refits, tuple(problems), preset=found.preset, is_replayed=True, **known)
+        return AuditReport(problems=tuple(problems), **compared)
+    replayed = replay()
+    problems += [] if replayed.problem is None else [replayed.problem]
+    return AuditReport(
+        replayed.steps, replayed.refits, tuple(problems), preset=replayed.preset, is_replayed=True, **compared
+    )
 
 
 def _together(parts: Mapping[str, AuditReport]) -> AuditReport:
@@ -193,18 +195,20 @@ def _other_digest(wanted: str, evidence: Evidence) -> list[str]:
 
 
 def _misread(store: RunFile) -> list[str]:
-    """Wins that do not stand in the reply of the model, where a tag has the answer and one order was asked."""
+    """Wins that the reply of the model does not state, where a tag has the answer and one order was asked."""
     with store.transaction() as connection:
         tags: dict[Any, tuple[str, str]] = {}
-        found = []
+        problems = []
         for name, settings in raw_rows(connection, select(conditions.c.condition_id, conditions.c.settings)):
             try:
                 if (around := _tags(settings)) is not None:
                     tags[name] = around
             except (ValueError, LookupError, TypeError, RecursionError) as error:
-                found.append(f"conditions, row {name}: the settings cannot be read ({type(error).__name__}: {error})")
+                problems.append(
+                    f"conditions, row {name}: the settings cannot be read ({type(error).__name__}: {error})"
+                )
         if not tags:
-            return found
+            return problems
         first = items.alias()
         second = items.alias()
         joined = (
@@ -220,19 +224,19 @@ def _misread(store: RunFile) -> list[str]:
             if (
                 outcome != "win"
                 or condition_id not in tags
-                or not all(isinstance(one, str) for one in (content, *texts))
+                or not all(isinstance(cell, str) for cell in (content, *texts))
             ):
                 continue
             prefix, suffix = tags[condition_id]
-            said = read_tag(content, prefix, suffix, texts).position
-            if said != place:
-                says = "no winner" if said is None else f"SAMPLE_{said}"
-                found.append(f"comparisons, row {number}: winner_pos is {place}, and the reply says {says}")
-        return found
+            position = read_tag(content, prefix, suffix, texts).position
+            if position != place:
+                says = "no winner" if position is None else f"SAMPLE_{position}"
+                problems.append(f"comparisons, row {number}: winner_pos is {place}, and the reply says {says}")
+        return problems
 
 
 def _tags(settings: Any) -> tuple[str, str] | None:
-    """What stands around the answer in replies to a judge of these settings; None where nothing does.
+    """The tags around the answer in replies to a judge of these settings; None where there are none.
 
     Raises:
         ValueError: these are no settings.

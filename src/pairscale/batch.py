@@ -132,8 +132,8 @@ def submit(
 
     async def work(manager: BatchManager) -> pl.DataFrame:
         await manager.resume()
-        _, made = await manager.submit(table, asked, batch_size=batch_size, n_segments=segments)
-        return manager.status([entry.key for entry in made])
+        _, created = await manager.submit(table, asked, batch_size=batch_size, n_segments=segments)
+        return manager.status([entry.key for entry in created])
 
     return _managed(run, work)
 
@@ -247,12 +247,12 @@ def resume(
         if again:
             await manager.look()
             await manager.collect()
-            made = await manager.resubmit()
+            created = await manager.resubmit()
             if on_again is not None:
-                on_again(manager.status([entry.key for entry in made]))
-        told = None if on_look is None else lambda _found: on_look(manager.status())
-        found = await manager.wait(interval=interval, timeout=timeout, told=told)
-        return _answers(manager, sum(entry.collected_at is not None for entry in found) - before)
+                on_again(manager.status([entry.key for entry in created]))
+        after_look = None if on_look is None else lambda _entries: on_look(manager.status())
+        entries = await manager.wait(interval=interval, timeout=timeout, on_look=after_look)
+        return _answers(manager, sum(entry.collected_at is not None for entry in entries) - before)
 
     return _managed(run, work)
 
@@ -283,13 +283,13 @@ def cancel(run: FilePath, *, batch: str | Sequence[str] | None = None) -> pl.Dat
     wanted = {batch} if isinstance(batch, str) else set(batch or [])
 
     async def work(manager: BatchManager) -> pl.DataFrame:
-        known = manager.entries()
-        chosen = [entry.key for entry in known if not wanted or {entry.key, entry.batch_id} & wanted]
-        if unknown := wanted - {name for entry in known for name in (entry.key, entry.batch_id)}:
+        entries = manager.entries()
+        chosen = [entry.key for entry in entries if not wanted or {entry.key, entry.batch_id} & wanted]
+        if unknown := wanted - {name for entry in entries for name in (entry.key, entry.batch_id)}:
             raise InputError(
                 f"{run} knows no batch {', '.join(sorted(unknown))}; `pairscale batch status {run}` lists them"
             )
-        mine = [entry for entry in known if entry.key in chosen and entry.open]
+        mine = [entry for entry in entries if entry.key in chosen and entry.open]
         ending = [entry.key for entry in mine if wanted or entry.state not in ENDED]
         await manager.cancel(ending)
         return manager.status(ending)

@@ -57,7 +57,7 @@ WRONG = r"""
 1 pairs alone :: at least two
 1 pairs one.csv :: at least two
 1 pairs twice.csv :: 'a'
-1 pairs column.csv :: column.csv: no column is certainly the one; name it (--id-col)
+1 pairs column.csv :: column.csv: it is not certain which column is meant; name it (--id-col)
 1 pairs blank.csv :: 'b'
 1 pairs twice.csv --id-col pupil :: 'pupil'
 1 pairs binary.csv :: binary.csv
@@ -175,7 +175,7 @@ WRONG = r"""
 1 audit missing.db :: missing.db: no such run file
 1 audit mine.py :: not a run file
 1 bias-study :: name texts, pairs or judgements as DATA, or see --published
-1 bias-study essays :: essays holds no judgements (there is no column 'direction'); say who judges with --judge
+1 bias-study essays :: essays holds no judgements (there is no column 'template_id'); say who judges with --judge
 1 bias-study forward.csv :: forward.csv holds no judgements
 1 bias-study essays --judge nobody :: no judge is called 'nobody'
 1 bias-study essays --judge lexical --template nowhere :: 'nowhere'

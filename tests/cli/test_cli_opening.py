@@ -128,7 +128,7 @@ def test_a_guess_that_is_not_safe_is_an_error(cli, command):
     assert (done.code, done.out) == (1, "")
     [line] = done.lines
     assert line == (
-        "error: two.csv: no column is certainly the one; name it (--text-col): it may be 'prompt', 'essay'; "
+        "error: two.csv: it is not certain which column is meant; name it (--text-col): it may be 'prompt', 'essay'; "
         "all columns: 'ID', 'prompt', 'essay'"
     )
 

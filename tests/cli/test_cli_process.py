@@ -92,7 +92,7 @@ import resource
 from pairscale.store import policies
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
-policies.PATIENCE_S = 3.0  # instead of two minutes
+policies.WRITE_GIVE_UP_S = 3.0  # instead of two minutes
 """
 
 

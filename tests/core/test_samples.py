@@ -141,8 +141,8 @@ def test_ids_are_text(tmp_path, given_ids, ids):
 @pytest.mark.parametrize(
     ("ids", "says"),
     [
-        (["a", "b", "a"], "samples: 'a' stands in more than one row; ids must be unique"),
-        ([1, "1"], "samples: '1' stands in more than one row"),
+        (["a", "b", "a"], "samples: 'a' is in more than one row; ids must be unique"),
+        ([1, "1"], "samples: '1' is in more than one row"),
         (["a", None, "", " "], "samples: column 'ID' is empty in rows 2, 3, 4; every row needs an id"),
     ],
 )

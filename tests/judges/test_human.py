@@ -10,7 +10,7 @@ import pytest
 import pairscale as ps
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.judges.human import HumanJudge, QuestionQueue
-from pairscale.people.queue import LiveQuestions, Standing
+from pairscale.people.queue import LabelProgress, LiveQuestions
 
 PAIR = ps.JudgePair({"ID": "gpt-a", "text": "one"}, {"ID": "b", "text": "two"})
 
@@ -53,7 +53,7 @@ def test_an_answer_and_what_is_kept_of_it():
         assert page.answer(ann, question.question_id, "2", comment="clearer", elapsed_ms=1500)
         assert not page.answer(ann, question.question_id, "1")
         assert not page.undo(ann)
-        assert page.standing(ann) == Standing(1, 1, None)
+        assert page.progress(ann) == LabelProgress(1, 1, None)
 
     (verdict,) = asked(work, ["ann"], clock=lambda: now[0])
     assert (verdict.winner_pos, verdict.model, verdict.content, verdict.latency_s) == (2, "ann", "clearer", 1.5)

@@ -73,7 +73,7 @@ class TestFunctionJudge:
         pair = ps.JudgePair(named, B) if place == "first" else ps.JudgePair(A, named)
         verdict = asyncio.run(ps.FunctionJudge(lambda A, B: word).compare(pair))
         assert verdict.failure == "judge"
-        assert "has two meanings" in verdict.error_message
+        assert "is ambiguous" in verdict.error_message
 
     @pytest.mark.parametrize("reply", [answer(Y=2), answer(Y="1"), answer(), answer(Y=math.nan)])
     def test_a_mapping_without_a_known_choice_is_an_error_of_that_pair(self, reply):

@@ -118,7 +118,7 @@ def test_columns_whose_names_end_in_digits_stay_apart():
         ([{"ID": "a", "text": "A"}], "only one; pairs need at least two"),
         ([], "no column"),
         ([{"id": "a", "text": "A"}] * 2, "no column 'ID'"),
-        ([{"ID": "a", "text": "A"}] * 2, "'a' stands in more than one row"),
+        ([{"ID": "a", "text": "A"}] * 2, "'a' is in more than one row"),
         ([{"ID": "a", "text": "A"}, {"ID": "b", "text": " "}], "no text for 'b' in row 2"),
     ],
 )

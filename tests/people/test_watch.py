@@ -88,8 +88,8 @@ def test_a_run_that_grows_is_seen_to_grow(tmp_path, monkeypatch):
     run = str(tmp_path / "run.db")
     first = lambda A, B: {"is_valid": True, "Y": 1, "invalid_reason": None}  # noqa: E731
     ps.submit_pairs(pairs.head(2), first, run=run, progress=False)
-    monkeypatch.setattr(watch, "_OFTENEST_S", 0)
-    monkeypatch.setattr(watch, "_REST", 0)
+    monkeypatch.setattr(watch, "_SHORTEST_WAIT_S", 0)
+    monkeypatch.setattr(watch, "_WAIT_FACTOR", 0)
     client = TestClient(create_watch_app(run), base_url="http://localhost")
     shown = [re.search(r"<b>(\d+)</b><span>decided", client.get("/now").text)[1]]
     ps.submit_pairs(pairs, first, run=run, progress=False)

@@ -19,7 +19,7 @@ from aiohttp import web
 import pairscale as ps
 from pairscale.collect.batch.files import read_lines
 from pairscale.core.errors import JudgeError
-from pairscale.judges.batched import verdict_of
+from pairscale.judges.batched import verdict_of_line
 from pairscale.providers.batches import BATCH_PROVIDERS, batch_format
 
 TABLE = json.loads(Path(__file__).with_name("error_replies.json").read_text("utf-8"))
@@ -131,7 +131,7 @@ def verdict_in(row: dict[str, Any], document: dict[str, Any], folder: Path) -> p
     file.write_text(json.dumps(document) + "\n", "utf-8")
     (line,) = read_lines(file, batch_format(row["provider"]))
     assert not isinstance(line, str), line
-    return verdict_of(judge_of(row, "http://127.0.0.1:9"), PAIR, line)
+    return verdict_of_line(judge_of(row, "http://127.0.0.1:9"), PAIR, line)
 
 
 @named(IN_BATCHES)

@@ -55,7 +55,7 @@ def tickets(clock: Clock, limiter: RateLimiter, *tokens: int) -> list[Ticket]:
 
 def admitted(clock: Clock, limiter: RateLimiter, *tokens: int) -> list[float]:
     """When each of so many requests may be sent."""
-    return [ticket.at for ticket in tickets(clock, limiter, *tokens)]
+    return [ticket.sent_at for ticket in tickets(clock, limiter, *tokens)]
 
 
 # Retry-After
@@ -138,7 +138,7 @@ def test_when_all_are_refused_single_requests_try():
     moments = []
     for _ in range(7):
         (ticket,) = tickets(clock, limiter, 0)
-        moments.append(ticket.at)
+        moments.append(ticket.sent_at)
         refuse(limiter, ticket)
     assert [b - a for a, b in zip([0.0, *moments], moments, strict=False)] == [1, 2, 4, 8, 16, 16, 16]
     (ticket,) = tickets(clock, limiter, 0)

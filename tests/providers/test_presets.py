@@ -73,7 +73,7 @@ def test_what_is_sent_is_what_the_sdk_sends(recorder, places, service, fields, t
     expected = recorder.path, recorder.body, recorder.headers["authorization"]
     recorder.path = recorder.body = recorder.headers = None
     client = LLMClient(provider_named(service), api_key="planted-key-1", base_url=base_url)
-    with pytest.raises(ProviderError, match="not one of"):  # the recorder's replies hold no choices
+    with pytest.raises(ProviderError, match="cannot be read as"):  # the recorder's replies hold no choices
         ask(client, LLMRequest(prompt=PROMPT, **fields))
     key = recorder.headers.get("authorization") or f"Bearer {recorder.headers['api-key']}"
     assert (recorder.path, recorder.body, key) == expected

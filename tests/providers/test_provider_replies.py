@@ -329,7 +329,7 @@ UNSUPPORTED: list[tuple[Any, str | None]] = [
          "no such model", "NOT_FOUND"),
         ("ollama", 404, {"error": "model 'x' not found"}, "model 'x' not found", None),
         ("together", 503, "upstream down", "upstream down", None),
-        ("compatible", 500, "", "HTTP 500 without a word", None),
+        ("compatible", 500, "", "HTTP 500 without a message", None),
         ("compatible", 400, {"message": "flat", "type": "BadRequestError", "code": 400}, "flat", "BadRequestError"),
     ],
 )  # fmt: skip

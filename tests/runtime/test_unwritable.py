@@ -45,7 +45,7 @@ def pages(monkeypatch):
             connection.exec_driver_sql(f"PRAGMA max_page_count={pages['most']}")
 
     monkeypatch.setattr(RunFile, "__init__", limited)
-    monkeypatch.setattr(policies, "AGAIN_S", 0.01)
+    monkeypatch.setattr(policies, "WRITE_RETRY_INTERVAL_S", 0.01)
     return pages
 
 
@@ -99,7 +99,7 @@ class Holding:
 @pytest.mark.slow
 def test_nothing_is_asked_while_a_ranking_waits_for_another_program(tmp_path, monkeypatch):
     """SQLite itself waits for up to thirty seconds, without a word."""
-    monkeypatch.setattr(policies, "AGAIN_S", 0.2)
+    monkeypatch.setattr(policies, "WRITE_RETRY_INTERVAL_S", 0.2)
     other = sqlite3.connect(tmp_path / "run.db", isolation_level=None, check_same_thread=False)
     at_end = []
 

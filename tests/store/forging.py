@@ -15,4 +15,4 @@ def rechain(path) -> None:
         for table in HASHED:
             for link in stored_rows(change.connection, table):
                 if table.name != "metadata" or link[0] not in UNHASHED_FACTS:
-                    change.links.setdefault(table.name, []).append(link)
+                    change.row_hashes.setdefault(table.name, []).append(link)

@@ -39,7 +39,7 @@ def test_what_is_tried_again_after_several_failures_is_written_once(monkeypatch,
 def test_a_journal_waits_for_a_database_that_is_away(monkeypatch, caplog):
     from pairscale.store import policies
 
-    monkeypatch.setattr(policies, "AGAIN_S", 0.001)
+    monkeypatch.setattr(policies, "WRITE_RETRY_INTERVAL_S", 0.001)
     with open_run(None, write=True) as store:
         commit, tries = store.writer.commit, []
 

@@ -382,7 +382,7 @@ async def _batched(
         await manager.resume()
         plans = [(await manager.submit(pairs, model, max_cost=options.max_cost))[0] for model in models]
         told = None if require_progress(progress) == "none" else _tell_waiting
-        await manager.wait(interval=interval, told=told)
+        await manager.wait(interval=interval, on_look=told)
     with open_run(run) as store:
         return [plan.outcome(store, raw=False)[0] for plan in plans]
 

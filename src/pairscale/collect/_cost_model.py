@@ -1,4 +1,4 @@
-"""The arithmetic of a cost estimate: which pairs to try, what they say of the others, and how sure that is.
+"""The arithmetic of a cost estimate: which pairs to try, what they show about the others, and how sure that is.
 
 Nothing here asks a judge. Numbers go in (bytes, tokens), numbers come out.
 """
@@ -22,7 +22,7 @@ _MAX_LOGNORMAL = 3.0  # times Student's margin
 
 
 def choose_pilot(prompt_bytes: Ints, n_test: int, strategy: str, seed: int | None) -> tuple[Ints, Floats]:
-    """The rows of the pilot, in their order, and for how many pairs each of them stands, itself included.
+    """The rows of the pilot, in their order, and how many pairs each of them represents, itself included.
 
     Stratified by bytes, the pairs are laid out by the length of their prompts and cut into as many even parts as there
     are pairs in the pilot; chance takes one of each.
@@ -34,7 +34,7 @@ def choose_pilot(prompt_bytes: Ints, n_test: int, strategy: str, seed: int | Non
     chance = generator(seed)
     if strategy == "random":
         return np.sort(chance.permutation(total)[:n]), np.full(n, total / n)
-    # Equal lengths in random order, or pairs that stand together in the table would fall into the same part.
+    # Equal lengths in random order, or neighbours in the table would fall into the same part.
     laid_out = np.lexsort((chance.random(total), prompt_bytes))
     ends = (np.arange(1, n + 1) * total) // n
     starts = np.concatenate(([0], ends[:-1]))
@@ -125,7 +125,7 @@ def likely_sum(values: Floats, weights: Floats, count: int, quantile: float) -> 
 
     Args:
         values: what the pilot's pairs used.
-        weights: for how many further pairs each stands.
+        weights: how many further pairs each represents.
         count: further pairs.
         quantile: of the budget, 0.5 or more.
     """
@@ -137,7 +137,7 @@ def likely_sum(values: Floats, weights: Floats, count: int, quantile: float) -> 
     mean = float(share @ values)
     seen = 1 / float(share @ share)  # as many values as equal weights would need to be as sure
     if values.size == 1 or seen <= 1:
-        return Spread(count * mean, 2 * count * mean)  # one value says nothing of the spread: take it twice
+        return Spread(count * mean, 2 * count * mean)  # one value shows no spread: take it twice
     sd = math.sqrt(float(share @ (values - mean) ** 2) * seen / (seen - 1))
     margin = _student(seen - 1, quantile) * sd * math.sqrt(1 / seen + 1 / count)
     if values.size >= _LOGNORMAL_FROM and sd > 0:

@@ -1,4 +1,4 @@
-"""What is to be asked: the pairs of one call, what the run file knows of them, and what came of it."""
+"""The plan of one call: its pairs, what the run file knows about them, and their results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pairscale.core.errors import TableError
 from pairscale.core.notices import notice
 from pairscale.core.tables import FAILED, RESULTS, Row, Table, Values, listed, result_columns
 from pairscale.judges.base import Judge
-from pairscale.pairing.table import as_pairs, told_of_both
+from pairscale.pairing.table import as_pairs, paired_columns
 from pairscale.runtime import Question
 from pairscale.store.queries import ANSWERED
 from pairscale.store.runfile import RunFile
@@ -41,7 +41,7 @@ def named_pairs(pairs: Table) -> pl.DataFrame:
 
 def make_plan(store: RunFile, frame: pl.DataFrame, condition: Condition) -> Plan:
     """Enter named pairs, samples and condition into the run file, and find out what is missing."""
-    columns = told_of_both(frame)
+    columns = paired_columns(frame)
     store.add_items(_items(frame, columns))
     sides = {f"{name}{side}" for name in columns for side in "12"}
     more = [name for name in frame.columns if name not in sides and name != "custom_id"]
@@ -61,11 +61,11 @@ class Plan:
         self._condition = condition
         self._frame = frame
         self._columns = columns
-        self._known = store.progress(self.condition_id)
+        self._progress = store.progress(self.condition_id)
 
     def n_answered(self) -> int:
         """How many pairs have an answer already."""
-        return sum(number in self._known.answered for number in self._frame["pair_id"])
+        return sum(number in self._progress.answered for number in self._frame["pair_id"])
 
     def questions(
         self, judge: Judge, repeats: Mapping[int, int] = {}, besides: Collection[int] = ()
@@ -74,15 +74,15 @@ class Plan:
 
         Args:
             judge: who will be asked.
-            repeats: the run file's, for a judge that has to know of them; see :meth:`RunFile.repeats`.
+            repeats: those of the run file, for a judge that has to know them; see :meth:`RunFile.repeats`.
             besides: numbers of pairs to leave out.
         """
-        known = self._known
+        progress = self._progress
         for asked_before in (False, True):
             for row in self._frame.iter_rows(named=True):
                 number = row["pair_id"]
-                asked = known.attempts.get(number, 0)
-                if number in known.answered or number in besides or (asked > 0) is not asked_before:
+                asked = progress.attempts.get(number, 0)
+                if number in progress.answered or number in besides or (asked > 0) is not asked_before:
                     continue
                 yield Question(
                     judge,
@@ -92,7 +92,7 @@ class Plan:
                     self._item(row, "2"),
                     pair_id=number,
                     attempt=asked + 1,
-                    replaces=number in known.failed,
+                    replaces=number in progress.failed,
                     occurrence=repeats.get(number, 1),
                 )
 
@@ -126,7 +126,7 @@ class Plan:
         numbers = self._frame.select("custom_id", "ID1", "ID2", "pair_id")
         mine = mine.join(numbers, on=["custom_id", "ID1", "ID2"], maintain_order="left")
         mine = mine.unique("pair_id", keep="first", maintain_order=True)
-        new = mine.filter(~pl.col("pair_id").is_in(list(self._known.answered)))
+        new = mine.filter(~pl.col("pair_id").is_in(list(self._progress.answered)))
         n_unsure = new["condition_id"].null_count()
         if n_unsure:
             notice(
@@ -137,12 +137,12 @@ class Plan:
         answers = []
         for row in new.iter_rows(named=True):
             number = row["pair_id"]
-            attempt = self._known.attempts.get(number, 0) + 1
-            replaces = number in self._known.failed
+            attempt = self._progress.attempts.get(number, 0) + 1
+            replaces = number in self._progress.failed
             answers.append(Entry(asked_of(row, number, self.condition_id, attempt=attempt, replaces=replaces)))
         if answers:
             store.writer.commit(answers)
-            self._known = store.progress(self.condition_id)
+            self._progress = store.progress(self.condition_id)
         unsaved = self._frame.join(mine, on="pair_id", how="anti")
         return self.answers(store).join(unsaved, on="pair_id", how="semi").select(*RESULTS)
 
@@ -159,7 +159,7 @@ class Plan:
 
 
 def say_unnamed(judge: Judge, kept: object) -> None:
-    """Say of a judge without a name that what it answers is kept, but not found again."""
+    """Log that the answers of a judge without a name are kept, but not found again."""
     if "instance" in judge.condition.settings and kept:
         notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
 

@@ -51,7 +51,7 @@ class SavedResults:
 
     def close(self) -> None:
         """Close the file."""
-        with suppress(OSError):  # rows that could not be written, which was said
+        with suppress(OSError):  # rows that could not be written, which was reported
             self._file.close()
 
 
@@ -61,7 +61,7 @@ def _read(path: Path) -> pl.DataFrame:
         header, *records = csv.reader(io.StringIO(read_text(path), newline=""))
         if records and len(records[-1]) != len(header):
             records.pop()
-            notice(f"{path}: the last line is incomplete and is asked again")
+            notice(f"{path}: the last line is incomplete; its pair is asked again")
         cells = dict(zip(header, zip(*records, strict=True), strict=True)) if records else {}
         frame = unguarded_frame(pl.DataFrame(cells, schema=dict.fromkeys(header, pl.String())))
         require_columns(frame, _IDS, "the table")

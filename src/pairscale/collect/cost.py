@@ -356,11 +356,11 @@ class Rates:
         """The judge's price, for live answers or for those of a batch."""
         price = judge_member(judge, "price")
         if not isinstance(price, Price):
-            return cls(None, batch, note=f"no price of {judge.condition.judge_id} is known; these are tokens alone")
+            return cls(None, batch, note=f"no price of {judge.condition.judge_id} is known; only tokens are estimated")
         price = msgspec.structs.replace(price, long=None)  # which is for single prompts
         tier = None if batch else judge.condition.settings.get("service_tier")
         if cost_of(Usage(0, 0), price, tier=tier) is None:
-            return cls(None, note="the price of this service tier is not known; these are tokens alone")
+            return cls(None, note="the price of this service tier is not known; only tokens are estimated")
         if discount is not None:
             price = msgspec.structs.replace(price, batch=discount)
         note = ""

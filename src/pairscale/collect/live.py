@@ -112,7 +112,7 @@ async def submit_pairs(
 
     Args:
         pairs: ``ID1 text1 ID2 text2``; a column ``c1`` with its ``c2`` reaches the judge as the samples' column
-            ``c``. A pair that stands twice is asked twice. ``pair_uid``, when there, names the pairs.
+            ``c``. A pair that occurs twice is asked about twice. ``pair_uid``, when there, names the pairs.
         judge: a name, a callable or a :class:`Judge`; see :func:`pairscale.make_judge`.
         run: Path of the run file (created when missing), or a database URL; None keeps nothing.
         concurrency: Questions open at once.

@@ -29,7 +29,7 @@ class _Shard(NamedTuple):
     Attributes:
         number: which one, from 1.
         of: how many there are.
-        mark: what its run file says of it: its number, of how many, and of which job.
+        mark: the fact in its run file: its number, of how many, and of which job.
         pairs: its pairs.
         run: its run file.
     """

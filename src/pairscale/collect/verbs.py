@@ -203,13 +203,13 @@ def pair_of(text1: FilePath, text2: FilePath, encoding: str | None = None) -> di
     return {"ID1": "first", "text1": _text(text1, encoding), "ID2": "second", "text2": _text(text2, encoding)}
 
 
-def _text(given: FilePath, encoding: str | None) -> str:
-    is_file = not isinstance(given, str)
+def _text(text_or_file: FilePath, encoding: str | None) -> str:
+    is_file = not isinstance(text_or_file, str)
     with contextlib.suppress(OSError, ValueError):  # a long text is not the name of a file
-        is_file = is_file or Path(given).is_file()
+        is_file = is_file or Path(text_or_file).is_file()
     if is_file:
-        return read_document(given, encoding).text
-    text = str(given)
+        return read_document(text_or_file, encoding).text
+    text = str(text_or_file)
     if not text.strip():
         raise InputError("a text is empty; name a file, or give the text itself")
     if len(text.split()) == 1 and Path(text).suffix.lower() in _FILES:

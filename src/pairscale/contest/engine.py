@@ -1,4 +1,4 @@
-"""One set of candidates: what the answers say of it, and which two to ask about next. It knows no judge and no file.
+"""One set of candidates: what the answers show, and which two to ask about next. It knows no judge and no file.
 
 The candidates' strengths have a Bradley-Terry likelihood and a normal prior. The posterior is taken to be normal, with
 the mean and covariance at which the *expected* gradient is zero: the mode would lie too near the middle where nearly
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pairscale.core.arrays import Floats
 
 _SPREAD = 1.5  # of the strengths beforehand, in logits
-_DRAWS = 256  # to choose by
-_SURE_DRAWS = 2_048  # to stop and to report by
+_DRAWS = 256  # for choosing a pair
+_SURE_DRAWS = 2_048  # for stopping and for the report
 _STEPS = 20
 _CLOSE = 0.02  # of a step, in logits: far below what one answer changes
 _COPIED = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
@@ -105,7 +105,7 @@ class Contest:
         self._is_fitted = False
 
     def _learn_copied(self, first: int, second: int, share: float) -> None:
-        """What a repeat says of the judge: whether the answer is the same, as it may be by chance."""
+        """Update the share of copied answers by a repeat: the same answer may also come by chance."""
         side = np.sign(self._won[first, second] / self._answers[first, second] - 0.5)
         by_chance = 1 / (1 + np.exp(-side * (self.mean[first] - self.mean[second])))
         likelihood = 1 - _COPIED
@@ -115,14 +115,18 @@ class Contest:
         self._copied = weight / weight.sum()
 
     def fail(self, first: int, second: int) -> list[int]:
-        """Take that an open question got no answer, and return who is set aside for it: who never got one."""
+        """Record that an open question got no answer; returns who is set aside for it: those who never got one."""
         self.release(first, second)
         self._failed[first, second] += 1
         self._failed[second, first] += 1
         failed = self._failed.sum(axis=1)
         unanswered = self._answers.sum(axis=1) == 0
         most = max(failed[first], failed[second], _FAILURES_OF_CANDIDATE)
-        aside = [one for one in (first, second) if unanswered[one] and self.usable[one] and failed[one] == most]
+        aside = [
+            candidate
+            for candidate in (first, second)
+            if unanswered[candidate] and self.usable[candidate] and failed[candidate] == most
+        ]
         self.usable[aside] = False
         return aside
 
@@ -139,7 +143,7 @@ class Contest:
         reached = weight.cumsum()
         if reached[-1] > 0:
             cell = int(np.searchsorted(reached, self._rng.random() * reached[-1], side="right"))
-        else:  # all pairs of contenders are asked; their nearest neighbours say something of them, too
+        else:  # all pairs of contenders are asked; answers about their nearest neighbours help, too
             of_contender = (gain > 0) & (shares.max(axis=0) > 0)[:, None]
             if not of_contender.any():
                 return None

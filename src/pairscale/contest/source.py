@@ -74,83 +74,87 @@ class ContestSource:
         self._most = most
         self._n_open = 0
         self._places = {
-            str(item["ID"]): (at, number) for at, one in enumerate(sets) for number, item in enumerate(one.candidates)
+            str(item["ID"]): (set_number, number)
+            for set_number, candidate_set in enumerate(sets)
+            for number, item in enumerate(candidate_set.candidates)
         }
         self._times: Counter[str] = Counter()
         for ID1, ID2, outcome, better_sample, probability in earlier.select(
             "ID1", "ID2", "outcome", "better_sample", "probability"
         ).iter_rows():
             self._recall(ID1, ID2, Outcome(outcome), {"SAMPLE_1": 1, "SAMPLE_2": 2}.get(better_sample), probability)
-        self._queue = [(one.asked, at) for at, one in enumerate(sets)]
+        self._queue = [(candidate_set.asked, set_number) for set_number, candidate_set in enumerate(sets)]
         heapify(self._queue)
         self._queued = set(range(len(sets)))
 
     def _recall(self, ID1: str, ID2: str, outcome: Outcome, winner: int | None, probability: float | None) -> None:
         """Take a result of an earlier call; one without an answer gets another chance, but counts as asked."""
-        at, first = self._places[ID1]
+        set_number, first = self._places[ID1]
         second = self._places[ID2][1]
         self._times[ordered_key(ID1, ID2)] += 1
-        self._sets[at].asked += 1
+        self._sets[set_number].asked += 1
         self.n_asked += 1
         if outcome.is_answer:
-            self._sets[at].contest.open(first, second)
-            self._record(at, first, second, winner, probability)
+            self._sets[set_number].contest.open(first, second)
+            self._record(set_number, first, second, winner, probability)
 
     def next(self) -> Question | Wait | None:
         """The next question of the set that was asked least."""
         while self._queue and self.n_asked < self._most:
-            at = heappop(self._queue)[1]
-            self._queued.remove(at)
-            one = self._sets[at]
-            pair = one.contest.next_pair() if one.may_ask else None
+            set_number = heappop(self._queue)[1]
+            self._queued.remove(set_number)
+            candidate_set = self._sets[set_number]
+            pair = candidate_set.contest.next_pair() if candidate_set.may_ask else None
             if pair is not None:
-                return self._question(at, *pair)
+                return self._question(set_number, *pair)
         return Wait() if self._n_open else None
 
-    def _question(self, at: int, first: int, second: int) -> Question:
-        one = self._sets[at]
-        one.contest.open(first, second)
-        one.asked += 1
+    def _question(self, set_number: int, first: int, second: int) -> Question:
+        candidate_set = self._sets[set_number]
+        candidate_set.contest.open(first, second)
+        candidate_set.asked += 1
         self.n_asked += 1
         self._n_open += 1
-        self._requeue(at)
-        left = one.candidates[first]
-        right = one.candidates[second]
+        self._requeue(set_number)
+        left = candidate_set.candidates[first]
+        right = candidate_set.candidates[second]
         key = ordered_key(str(left["ID"]), str(right["ID"]))
         self._times[key] += 1
         times = self._times[key]
         return Question(
-            self._judge, self._condition_id, f"{key}#{times}", left, right, key=(at, first, second), occurrence=times
-        )
+            self._judge, self._condition_id, f"{key}#{times}", left, right, key=(set_number, first, second),
+            occurrence=times,
+        )  # fmt: skip
 
-    def _requeue(self, at: int) -> None:
-        if at not in self._queued:
-            self._queued.add(at)
-            heappush(self._queue, (self._sets[at].asked, at))
+    def _requeue(self, set_number: int) -> None:
+        if set_number not in self._queued:
+            self._queued.add(set_number)
+            heappush(self._queue, (self._sets[set_number].asked, set_number))
 
     def done(self, question: Question, recorded: Recorded | None) -> LogRows:
         """Take an outcome: an answer, a failure, or None for a question that was given up."""
-        at, first, second = question.key
-        one = self._sets[at]
+        set_number, first, second = question.key
+        candidate_set = self._sets[set_number]
         self._n_open -= 1
-        self._requeue(at)
+        self._requeue(set_number)
         if recorded is None:
-            one.contest.release(first, second)
-            one.asked -= 1
+            candidate_set.contest.release(first, second)
+            candidate_set.asked -= 1
             self.n_asked -= 1
             return ()
         verdict = recorded.verdict
         if verdict.outcome.is_answer:
-            self._record(at, first, second, verdict.winner_pos, verdict.probability)
+            self._record(set_number, first, second, verdict.winner_pos, verdict.probability)
             return ()
         self.last_failure = verdict.error_message or f"the judge said {verdict.outcome}"
-        for number in one.contest.fail(first, second):
-            one.aside.append(number)
-            where = f" of {one.name}" if one.name else ""
-            notice(f"{one.twins[number][0]}{where} is set aside: the judge never answered on it ({self.last_failure})")
+        for number in candidate_set.contest.fail(first, second):
+            candidate_set.aside.append(number)
+            where = f" of {candidate_set.name}" if candidate_set.name else ""
+            name = candidate_set.twins[number][0]
+            notice(f"{name}{where} is set aside: the judge never answered on it ({self.last_failure})")
         return ()
 
-    def _record(self, at: int, first: int, second: int, winner: int | None, probability: float | None) -> None:
+    def _record(self, set_number: int, first: int, second: int, winner: int | None, probability: float | None) -> None:
         self.n_answers += 1
         if self._is_graded and probability is not None:
             share = probability
@@ -158,4 +162,4 @@ class ContestSource:
             share = 0.5
         else:
             share = 2.0 - winner
-        self._sets[at].contest.record(first, second, share)
+        self._sets[set_number].contest.record(first, second, share)

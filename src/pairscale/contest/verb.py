@@ -233,19 +233,24 @@ def best(
     settings: dict[str, Any] = {"places": k or 1, "confidence": confidence, "repeats": repeats}
     sets = [
         _candidate_set(
-            name, rows, ids, words, criterion, Contest(len({row["text"] for row in rows}), seed=(seed, at), **settings)
+            name,
+            rows,
+            ids,
+            words,
+            criterion,
+            Contest(len({row["text"] for row in rows}), seed=(seed, set_number), **settings),
         )
-        for at, (name, rows, words) in enumerate(groups)
+        for set_number, (name, rows, words) in enumerate(groups)
     ]
     most = _limit(sets, max_comparisons)
-    made = _judge(judge, criterion, answer, both_orders, judge_args, base_url=base_url, price=price)
-    require_prices([made], max_cost)
+    task_judge = _judge(judge, criterion, answer, both_orders, judge_args, base_url=base_url, price=price)
+    require_prices([task_judge], max_cost)
     provenance = Provenance("best", settings | {"criterion": criterion, "run": run and str(run)}, seed)
 
     def result(source: ContestSource, asked: int) -> Best:
         return _result(sets, by, k, source.n_answers, asked, provenance)
 
-    return run_sync(lambda: _ask(sets, made, options, most, run, result, progress), run=run)
+    return run_sync(lambda: _ask(sets, task_judge, options, most, run, result, progress), run=run)
 
 
 @checked
@@ -305,15 +310,15 @@ def _judge(
     if not members:
         raise InputError("judge is an empty list; name one judge or more", argument="judge")
     settings = {**require_mapping(judge_args or {}, "judge_args"), **model_settings(members, **of_models)}
-    made = []
+    judges = []
     for member in members:
         own = dict(settings)
         in_both = both_orders or bool(own.pop("both_orders", False))
         if answer == "probability":
             want_probability(member, own)
-        one = make_task_judge(member, criterion, own or None)
-        made.append(BothOrders(one) if in_both and not isinstance(one, BothOrders) else one)
-    return made[0] if len(made) == 1 else PanelJudge(made)
+        task_judge = make_task_judge(member, criterion, own or None)
+        judges.append(BothOrders(task_judge) if in_both and not isinstance(task_judge, BothOrders) else task_judge)
+    return judges[0] if len(judges) == 1 else PanelJudge(judges)
 
 
 # The candidates
@@ -414,23 +419,23 @@ def _candidate_set(
     return CandidateSet(name, candidates, list(twins.values()), contest)
 
 
-def _limit(sets: Sequence[CandidateSet], given: int | None) -> float:
+def _limit(sets: Sequence[CandidateSet], max_comparisons: int | None) -> float:
     """How many questions may be asked in all; without a limit of the user's, every set has one of its own."""
-    n = sum(one.contest.n for one in sets)
-    if given is None:
-        for one in sets:
-            one.most = PER_CANDIDATE * one.contest.n
+    n = sum(candidate_set.contest.n for candidate_set in sets)
+    if max_comparisons is None:
+        for candidate_set in sets:
+            candidate_set.most = PER_CANDIDATE * candidate_set.contest.n
         notice(
             f"asks at most {PER_CANDIDATE * n:,} comparisons, {PER_CANDIDATE} per candidate; `max_comparisons=` sets "
             "another limit"
         )
         return math.inf
-    if len(sets) > 1 and given < n:
+    if len(sets) > 1 and max_comparisons < n:
         notice(
-            f"{plural(given, 'comparison')} for {n:,} candidates in {len(sets):,} sets: `max_comparisons=` limits all "
-            "sets together"
+            f"{plural(max_comparisons, 'comparison')} for {n:,} candidates in {len(sets):,} sets: `max_comparisons=` "
+            "limits all sets together"
         )
-    return given
+    return max_comparisons
 
 
 # Asking
@@ -451,7 +456,8 @@ async def _ask(
             condition_id = _entered(store, sets, judge)
             source = ContestSource(sets, judge, condition_id, store.results(condition_id), most)
             budget = Budget.of(store, options.max_cost)
-            total = int(min(most, sum(min(one.most, PER_CANDIDATE * one.contest.n) for one in sets)))
+            limits = [min(candidate_set.most, PER_CANDIDATE * candidate_set.contest.n) for candidate_set in sets]
+            total = int(min(most, sum(limits)))
             show = require_progress(progress) != "none"
             with (
                 Progress(total, source.n_asked, show=show, prices=budget.prices) as bar,
@@ -474,16 +480,15 @@ async def _ask(
 
 def _entered(store: RunFile, sets: Sequence[CandidateSet], judge: Judge) -> str:
     """Enter texts and judge into the run file, or find that it holds other ones."""
-    asked = fingerprint([[item["ID"], item["query"], item["criterion"]] for one in sets for item in one.candidates])
+    candidates = [item for candidate_set in sets for item in candidate_set.candidates]
+    asked = fingerprint([[item["ID"], item["query"], item["criterion"]] for item in candidates])
     before = store.get_meta(_MARK)
     if before not in (None, asked) or (before is None and store.counts()["pairs"]):
         raise StoreMismatchError(
             f"{store.name} holds answers about other candidates, or to another query or criterion; name another run "
             "file"
         )
-    store.add_items(
-        [{name: value for name, value in item.items() if name != "item_id"} for one in sets for item in one.candidates]
-    )
+    store.add_items([{name: value for name, value in item.items() if name != "item_id"} for item in candidates])
     condition_id = store.add_condition(judge.condition)
     store.set_meta(_MARK, asked)
     record_prices(store, [judge])
@@ -498,12 +503,14 @@ def _result(
 ) -> Best:
     rows = []
     winners = []
-    for one in sets:
-        ranked = _ranked(one)
-        rows += [(one.name, *row) for row in (ranked if k is None else ranked[:k])]
-        answered = one.contest.n_answers
-        is_known = answered > 0 or one.contest.n == 1
-        winners.append((one.name, ranked[0][0] if is_known else None, ranked[0][2] if is_known else None, answered))
+    for candidate_set in sets:
+        ranked = _ranked(candidate_set)
+        rows += [(candidate_set.name, *row) for row in ranked[:k]]
+        answered = candidate_set.contest.n_answers
+        is_known = answered > 0 or candidate_set.contest.n == 1
+        winners.append(
+            (candidate_set.name, ranked[0][0] if is_known else None, ranked[0][2] if is_known else None, answered)
+        )
     name = by or "set"
     items = pl.DataFrame(
         rows,
@@ -516,13 +523,15 @@ def _result(
     else:
         schema = {name: pl.String, "ID": pl.String, "p_best": pl.Float64, "comparisons": pl.Int64}
         winner = pl.DataFrame(winners, schema, orient="row")
-    aside = tuple(twin for one in sets for number in one.aside for twin in one.twins[number])
+    aside = tuple(
+        twin for candidate_set in sets for number in candidate_set.aside for twin in candidate_set.twins[number]
+    )
     return Best(winner, items, asked, n_answers, aside, k, provenance)
 
 
-def _ranked(one: CandidateSet) -> list[tuple[str, int | None, float, float | None]]:
+def _ranked(candidate_set: CandidateSet) -> list[tuple[str, int | None, float, float | None]]:
     """Rows of a set's items, the best first; candidates that were set aside come last, without a rank."""
-    contest = one.contest
+    contest = candidate_set.contest
     shares = contest.shares()[0]
     scores = contest.scores()
     order = np.lexsort((-contest.mean, ~contest.usable))
@@ -531,5 +540,5 @@ def _ranked(one: CandidateSet) -> list[tuple[str, int | None, float, float | Non
         usable = contest.usable[number]
         rank = len(rows) + 1 if usable else None
         score = float(scores[number]) if usable else None
-        rows += [(twin, rank, float(shares[number]), score) for twin in one.twins[number]]
+        rows += [(twin, rank, float(shares[number]), score) for twin in candidate_set.twins[number]]
     return rows

@@ -1,7 +1,6 @@
 """Which column is which: named by the user, known by its name, or the only one that it can be.
 
-A choice that rests on anything less is not made: :class:`pairscale.errors.UnsureColumnError` names the columns and the
-option.
+In any other case :class:`pairscale.core.errors.UnsureColumnError` names the columns and the option that chooses.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def choose_columns(frame: pl.DataFrame, id_col: Column | None, text_col: Column 
         what: the table's name, for messages.
 
     Raises:
-        UnsureColumnError: a column was not named, and none is certainly the one.
+        UnsureColumnError: a column was not named, and it is not certain which one is meant.
         TableError: a column that was named is missing, or both are the same.
     """
     reasons: dict[str, str] = {}
@@ -68,7 +67,7 @@ def choose_columns(frame: pl.DataFrame, id_col: Column | None, text_col: Column 
     if texts is None:
         texts, reasons["text_col"] = _text_column(frame, ids, what)
         if _UNNAMED.fullmatch(texts):
-            raise TableError(f"{what}: the first row must name the columns; delete what stands above the names")
+            raise TableError(f"{what}: the first row must name the columns; delete what is above the names")
     if ids is None:
         ids, reasons["id_col"] = _id_column(frame, texts, what)
     if ids == texts:
@@ -127,14 +126,14 @@ def _id_column(frame: pl.DataFrame, texts: str, what: str) -> tuple[str, str]:
 def _only_one(
     frame: pl.DataFrame, candidates: Mapping[str, Sequence[str]], argument: str, what: str
 ) -> tuple[str, str]:
-    """The column that is certainly the one, and why: the first group of candidates that is a single column."""
+    """The column that can be meant, and why: the first group of candidates that is a single column."""
     for reason, names in candidates.items():
         if len(names) == 1:
             return names[0], reason
     possible = [names for names in (frame.columns, *candidates.values()) if names][-1]
     raise UnsureColumnError(
-        f"{what}: no column is certainly the one; name it (`{argument}=`): it may be {listed(possible, 20)}; all "
-        f"columns: {listed(frame.columns, 20)}",
+        f"{what}: it is not certain which column is meant; name it (`{argument}=`): it may be {listed(possible, 20)}; "
+        f"all columns: {listed(frame.columns, 20)}",
         argument,
         possible,
     )
@@ -202,7 +201,7 @@ def column_by_path(frame: pl.DataFrame, path: str, what: str) -> pl.Series:
 
 
 def picked(value: Any, path: str) -> Any:
-    """What stands at a path in nested values; None where it leads nowhere.
+    """The value at a path in nested values; None where the path leads nowhere.
 
     Example:
         >>> picked({"turns": [{"said": "Hello."}]}, "turns[0].said"), picked({"a": 1}, "$.b.c")

@@ -62,7 +62,7 @@ class Condition:
     """Everything besides the pair that may change an answer; answers are looked up and resumed by it.
 
     Attributes:
-        judge_id: who judges, as a person would say it (``lexical``, ``openai:gpt-5.1``).
+        judge_id: who judges, as users write it (``lexical``, ``openai:gpt-5.1``).
         backend: the family (``offline``, ``openai``, …).
         model: the model's name, where there is one.
         trait: what is judged.
@@ -151,7 +151,7 @@ OF_ITS_PAIR = ((pl.col("better_id") == pl.col("ID1")) | (pl.col("better_id") == 
 
 
 def decided(results: Table) -> tuple[pl.DataFrame, list[str]]:
-    """The rows with a winner of their own pair, and what was said of the rest, if there is any."""
+    """The rows with a winner of their own pair, and the notices about the rows that are left out."""
     frame = as_comparisons(results)
     kept = frame.filter(OF_ITS_PAIR)
     return kept, say_left_out(frame, kept, "a tie, no winner, or a winner that is not of the pair")
@@ -175,9 +175,9 @@ AS_NEW = (
     "each of them counts as new evidence, and precision and reliability look better than they are. "
     f'{DROP_COPIES}, or give repeats="learned", which counts repeats of a pair by what they add'
 )
-"""How a model counts that takes each repeat for new."""
+"""How a model counts repeats when it takes each of them for new evidence."""
 BY_ADDED = "they count by what they add"
-"""How a model counts that goes by the agreement of repeats."""
+"""How a model counts repeats when it weighs them by their agreement."""
 
 _ANSWERS = {
     "ID1", "ID2", "A_id", "B_id", "object1", "object2", "winner", "loser", "candidate_chosen", "candidate_not_chosen",
@@ -218,7 +218,7 @@ def say_copies(table: pl.DataFrame, counted: str = AS_NEW) -> list[str]:
 
 
 def says_who_stood_first(results: Table) -> bool:
-    """Whether results tell which sample stood first; lists of winners and losers do not.
+    """Whether results tell which sample was shown first; lists of winners and losers do not.
 
     A column ``order_known`` says it row by row.
     """

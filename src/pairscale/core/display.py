@@ -5,8 +5,8 @@ A result says in its class line which of its tables is the main one, and which c
     @dataclass(frozen=True, slots=True, repr=False)
     class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks")): ...
 
-and in ``__str__`` (or ``__repr__``) what it is in a line; the rest is here. Ids and texts come from anybody: whatever
-is shown of them is printable, short, and text.
+and in ``__str__`` (or ``__repr__``) what it is, in one line; everything else is here. Ids and texts are not trusted:
+whatever is shown of them is made printable, short, and plain text.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class ReprMixin:
     def __init_subclass__(cls, *, table: str | None = None, columns: Sequence[str] | None = (), **others: Any) -> None:
         super().__init_subclass__(**others)
         if table is not None:  # a dataclass with slots is made twice, the second time of what the first one has
-            cls._table, cls._columns = table, columns
+            cls._table = table
+            cls._columns = columns
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self}>"
@@ -78,8 +79,8 @@ class ReprMixin:
         text = repr(self)
         if text.startswith(f"<{type(self).__name__}") and text.endswith(">"):
             text = text[1:-1]
-        first, *rest = (escape(_cut(_visible(line), LONGEST_LINE)) for line in text.splitlines())
-        parts = [f"<p><strong>{first}</strong>{''.join(f'<br>{line}' for line in rest)}</p>"]
+        first, *further = (escape(_cut(_visible(line), LONGEST_LINE)) for line in text.splitlines())
+        parts = [f"<p><strong>{first}</strong>{''.join(f'<br>{line}' for line in further)}</p>"]
         parts.append(_html_table(self))
         parts.append(self._chart_html())
         parts += [f"<p>note: {escape(text)}</p>" for text in _notices(self)]

@@ -48,7 +48,7 @@ def decode(data: bytes, name: str, encoding: str | None = None, *, tell: Callabl
         data: the bytes.
         name: of the file, for messages.
         encoding: as the user named it, of files that are not UTF-8.
-        tell: is told when the encoding was guessed.
+        tell: called with a notice when the encoding was guessed.
 
     Raises:
         FileFormatError: that names the file and what to do.

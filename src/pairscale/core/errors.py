@@ -5,7 +5,7 @@
     PairscaleError
     ├── InputError              what came in cannot be used (also a ValueError)
     │   ├── TableError          a table lacks a column, or rows of it are wrong
-    │   │   └── UnsureColumnError   several columns may be the one that is needed, and none was named
+    │   │   └── UnsureColumnError   several columns may be meant, and none was named
     │   ├── FileFormatError     a file cannot be read as what it claims to be
     │   ├── TemplateError       a prompt template is unknown or incomplete
     │   └── UnknownNameError    no trait, judge or engine has that name
@@ -59,7 +59,7 @@ __all__ = [
 
 
 class PairscaleError(Exception):
-    """The base of all of them: catch this to catch everything that pairscale says no to.
+    """The base class: catch this to catch every error that pairscale raises on purpose.
 
     No message of theirs holds the user or password of an address.
     """
@@ -87,7 +87,7 @@ class TableError(InputError):
 
 
 class UnsureColumnError(TableError):
-    """No column is certainly the one: the message names those there are, and the option that chooses.
+    """It is not certain which column is meant: the message names the columns, and the option that chooses.
 
     Attributes:
         argument: the name of the argument: ``id_col`` or ``text_col``.
@@ -195,8 +195,8 @@ _UP_TO_HOST = re.compile(r"^([\w+.-]{2,}:/{0,2}).*@", re.DOTALL)  # one letter i
 def without_login(address: str) -> str:
     """One address without its user and password, whatever letters they have, and without keys behind ``?``.
 
-    Where an address stands alone, use this: in running text, :func:`without_logins` cannot know that a password has a
-    blank or a quotation mark.
+    Use this for a text that is an address and nothing else: in running text, :func:`without_logins` cannot know that a
+    password has a blank or a quotation mark.
 
     Example:
         >>> without_login("postgresql://ann:it's a secret?@host:54x/db")

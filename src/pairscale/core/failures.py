@@ -41,7 +41,7 @@ _STATUS_OF = {
     # OpenAI, and servers that follow it
     "server_error": 500, "rate_limit_exceeded": 429,
 }  # fmt: skip
-"""The status that a provider's own code stands for, for replies without one, such as the lines of a batch."""
+"""The status that a provider's own code means, for replies without one, such as the lines of a batch."""
 
 _JUDGE_CODES = frozenset({
     "insufficient_quota", "billing_not_active", "billing_hard_limit_reached", "billing_error", "credits_exhausted",
@@ -139,13 +139,13 @@ _ACCOUNT = _pattern(
     r"\brequires a subscription\b",
     r"^request not allowed$",
 )
-"""What a 403 says of a key or an account."""
+"""What a 403 says about a key or an account."""
 _MONEY = _pattern(r"\b(?:credits?|balance|billing|payments?|funds?|quota|spend(?:ing)?|subscription|plan)\b")
-"""What a 402 says of an account."""
+"""What a 402 says about an account."""
 _NO_SUCH_PAGE = _pattern(
     r"^\s*$",
     r"^\s*(?:404\b)?[\s:.-]*(?:page |url |path |route |endpoint |resource )?not found\s*[.!]?\s*$",
-    r"^http 404 without a word$",
+    r"^http 404 without a message$",
     r"^\{['\"]detail['\"]: ['\"]not found['\"]\}$",
     r"<html|<!doctype",
     r"\binvalid url\b",
@@ -178,7 +178,7 @@ def concerns_content(code: str | None, message: str = "") -> bool:
 
 
 def status_named(code: str | None) -> int | None:
-    """The status of HTTP that a provider's own code stands for; None when it stands for none.
+    """The status of HTTP that a provider's own code means; None for any other code.
 
     Example:
         >>> status_named("overloaded_error"), status_named("RESOURCE_EXHAUSTED"), status_named("something")

@@ -49,7 +49,7 @@ def read_table(
 ) -> pl.DataFrame:
     """A table from a file, by the ending of its name: csv, tsv, jsonl (ndjson), json, parquet, xlsx.
 
-    In a csv file commas, semicolons or tabs may stand between the cells; an empty cell is a missing value, and so is
+    In a csv file commas, semicolons or tabs may separate the cells; an empty cell is a missing value, and so is
     the R package's ``NA`` outside of the text columns.
 
     Args:
@@ -81,7 +81,7 @@ def read_table(
 
 
 def read_json(path: FilePath, *, encoding: str | None = None) -> Any:
-    """What a JSON file says; an empty list for an empty file.
+    """The content of a JSON file; an empty list for an empty file.
 
     Args:
         path: the file.
@@ -143,10 +143,10 @@ def _read_delimited(path: Path, text: TextColumns, encoding: str | None) -> pl.D
 
 
 def _records(content: str, separator: str, path: Path) -> Iterator[list[str]]:
-    """The rows of a csv file, all as wide as the first; blank lines are none."""
+    """The rows of a csv file, all as wide as the first; blank lines are skipped."""
     csv.field_size_limit(_LONGEST_CELL)
     reader = csv.reader(io.StringIO(content, newline=""), delimiter=separator, strict=True)
-    advice = "a text with separators, quotes or line ends must stand in quotes, and quotes in it twice"
+    advice = "a text with separators, quotes or line ends must be in quotes, with each quote in it doubled"
     width = 0
     try:
         for record in filter(None, reader):
@@ -161,7 +161,7 @@ def _records(content: str, separator: str, path: Path) -> Iterator[list[str]]:
 
 
 def _header(cells: Sequence[str], path: Path) -> list[str]:
-    """The names of the columns; R gives its row names none."""
+    """The names of the columns; R leaves that of its row names empty."""
     names = [cell or f"column_{place}" for place, cell in enumerate(cells, start=1)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -215,7 +215,7 @@ def _json_rows(path: Path, encoding: str | None) -> list[Values]:
 
 
 def _json(document: str, path: Path, line: int) -> Any:
-    """What a document says that begins in ``line`` of a file."""
+    """A parsed JSON document that begins in ``line`` of a file."""
     try:
         return json.loads(document)
     except (RecursionError, ValueError) as error:
@@ -271,7 +271,7 @@ def _write(frame: pl.DataFrame, path: Path, suffix: str) -> None:
     elif suffix in {".jsonl", ".ndjson"}:
         frame.write_ndjson(path)
     else:
-        # A missing value that stands alone in its line would look like a blank line.
+        # A missing value alone on its line would look like a blank line.
         style: Literal["always", "necessary"] = "always" if frame.width == 1 else "necessary"
         guarded_frame(_flat(frame)).write_csv(path, separator="\t" if suffix == ".tsv" else ",", quote_style=style)
 

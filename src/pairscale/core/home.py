@@ -1,4 +1,4 @@
-"""The user's own folders: ``PAIRSCALE_HOME``, or where the platform keeps settings and what can be had again."""
+"""The user's own folders: in ``PAIRSCALE_HOME``, or the platform's folders for settings and for caches."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[Value]):
-    """What came of a task: a value, or why there is none.
+    """The result of a task: a value, or why there is none.
 
     Attributes:
         value: the result; None for a task that failed.
@@ -54,7 +54,7 @@ def require_jobs(n_jobs: Any) -> int | None:
 def run_tasks(
     function: Callable[[Task], Value], tasks: Sequence[Task], n_jobs: int | None = None
 ) -> Iterator[Done[Value]]:
-    """Run a function on every task; what came of each, in their order, as soon as it is known.
+    """Run a function on every task; yields the results in the order of the tasks, each as soon as it is there.
 
     A task that raises an exception is a :class:`Done` with an error, and the others are run all the same. Where a
     worker is ended (by a signal, for want of memory), so are all tasks that were not done.
@@ -130,7 +130,7 @@ def values_of(done: Sequence[Done[Value]], what: str) -> list[Value]:
     """The values of the tasks that did not fail; a notice says how many did.
 
     Args:
-        done: what came of all tasks.
+        done: the results of all tasks.
         what: what a task is, for the message.
 
     Raises:

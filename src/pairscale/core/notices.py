@@ -1,8 +1,8 @@
 """What the user should know but need not act on: rows left out, a guessed encoding, a slower disk mode.
 
 One way for all of it: the logger ``pairscale`` at level WARNING. A script sees it on standard error, the command
-prints it as ``note: …``, and ``logging.getLogger("pairscale").setLevel("ERROR")`` silences it. Beside it stands the
-rule by which a figure of the model may be given at all.
+prints it as ``note: …``, and ``logging.getLogger("pairscale").setLevel("ERROR")`` silences it. :func:`is_told` is the
+rule for which figures of the model may be reported at all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LOG = logging.getLogger("pairscale")
 
 
 def notice(message: str) -> str:
-    """Say ``message`` once on the ``pairscale`` logger and return it, so that a result can carry it too.
+    """Log ``message`` as a warning and return it, so that a result can carry it too.
 
     As in an error, users and passwords are taken out of addresses.
     """
@@ -28,7 +28,7 @@ def notice(message: str) -> str:
 
 
 def mention(message: str) -> None:
-    """Say what a command tells the person at the terminal, such as what was read; scripts do not see it."""
+    """Log what a command shows at the terminal, such as what was read; scripts do not see it."""
     _LOG.info("%s", without_logins(message))
 
 
@@ -51,7 +51,7 @@ def plural(n: int, word: str, words: str = "") -> str:
 
 
 TOLD = 0.7
-"""A parameter is told by the data when its posterior is narrower than this share of its prior."""
+"""The data tell something about a parameter if its posterior is narrower than this share of its prior."""
 
 NOT_TOLD = "not told by these data"
 
@@ -61,9 +61,9 @@ _POOLED_POSITION_SD = 0.3
 
 
 def is_told(row: Mapping[str, Any], parameter: Literal["epsilon", "b"]) -> bool:
-    """Whether a fit's data say something of the lapse rate or the position effect, and not its prior alone.
+    """Whether the estimate of the lapse rate or the position effect comes from the data, and not from the prior alone.
 
-    They do where its 95 % interval is narrower than :data:`TOLD` times that of the prior.
+    It does where its 95 % interval is narrower than :data:`TOLD` times that of the prior.
 
     Args:
         row: of the round log.

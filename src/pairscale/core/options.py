@@ -285,8 +285,8 @@ def _require_file(value: Any, name: str) -> None:
 def _require_any_text(value: Any, name: str) -> None:
     """A text, which may be empty: what an empty one means is for the function to say. No message shows a key."""
     if not isinstance(value, str):
-        given = type(value).__name__ if name in ("api_key", "owner_token") else shown(value)
-        raise InputError(f"{name} must be a text, not {given}", name)
+        actual = type(value).__name__ if name in ("api_key", "owner_token") else shown(value)
+        raise InputError(f"{name} must be a text, not {actual}", name)
 
 
 def _require_texts(value: Any, name: str) -> None:

@@ -19,7 +19,7 @@ from pairscale.core.tables import TIMES, Table, as_text, id_text, listed, requir
 
 _SETTLE = " with `a_col=`, `b_col=` and `winner_col=`"
 ORDER_KNOWN = "order_known"
-"""The column that says, where it is false, that ``ID1`` need not be the text that stood first."""
+"""The column that says, where it is false, that ``ID1`` need not be the text that was shown first."""
 
 _SIDES = {
     **dict.fromkeys(("model_a", "model_1", "a", "first", "left", "sample_1", "assistant_a", "assistant a"), "first"),
@@ -71,7 +71,7 @@ class Results:
 
     Attributes:
         table: ``ID1 ID2 better_id`` and the columns they came with; ``outcome`` where the form tells a tie from no
-            answer, and ``order_known`` (false) where it does not say who stood first.
+            answer, and ``order_known`` (false) where it does not say which text was shown first.
         form: what they were read as; None for our own tables, which need no guess.
         columns: the columns that say it.
         unknown: verdicts that were not understood, and how often each occurs.
@@ -199,7 +199,7 @@ def read_form(results: Table, what: str = "results", columns: ResultColumns = NO
 
 
 def _require_no_counts(frame: pl.DataFrame, form: _Form, what: str) -> None:
-    """Refuse a column that seems to say how often each comparison happened: every row counts once."""
+    """Refuse a column that seems to count how often each comparison happened: every row counts once."""
     for name in _COUNTS.intersection(frame.columns).difference(form.columns):
         if "weight" not in frame.columns and frame[name].dtype.is_integer() and (frame[name].drop_nulls() != 1).any():
             raise TableError(
@@ -233,9 +233,9 @@ def usual_names(names: Collection[str]) -> dict[str, str]:
     return {name: own for name, own in usual.items() if spellings.count(own) == 1}
 
 
-def text_columns(frame: pl.DataFrame, given: ResultColumns = NO_COLUMNS) -> set[str]:
+def text_columns(frame: pl.DataFrame, columns: ResultColumns = NO_COLUMNS) -> set[str]:
     """The columns of a file of results that are text whatever their cells look like: the id ``007`` stays ``007``."""
-    return {name for name in frame.columns if _USUAL.get(loose_name(name)) in _ID_COLUMNS or name in given.names}
+    return {name for name in frame.columns if _USUAL.get(loose_name(name)) in _ID_COLUMNS or name in columns.names}
 
 
 def read_probabilities(column: pl.Series, what: str) -> pl.Series:
@@ -259,10 +259,10 @@ def _form_of(names: Collection[str], what: str) -> _Form:
     """The form of a table by the names of its columns."""
     possible = [form for form in _FORMS if set(form.columns) <= set(names)]
     if not possible:
-        known = ", ".join(" ".join(form.columns) for form in _FORMS)
+        expected = ", ".join(" ".join(form.columns) for form in _FORMS)
         raise TableError(
-            f"{what}: columns {listed(list(names), 12) or 'none'} are not results; expected {known}; for others, name "
-            f"the columns{_SETTLE}"
+            f"{what}: columns {listed(list(names), 12) or 'none'} are not results; expected {expected}; for others, "
+            f"name the columns{_SETTLE}"
         )
     if len({form.first for form in possible}) > 1:
         meant = " or ".join(" ".join(form.columns) for form in possible)
@@ -281,10 +281,10 @@ def _as_named(frame: pl.DataFrame, columns: ResultColumns, what: str) -> tuple[p
     ]
     # Without the columns of other forms, or it could be read again in another way.
     others = [name for name in frame.columns if _USUAL.get(loose_name(name)) not in _FORM_COLUMNS]
-    rest = frame.select(others).drop("verdict", first, second, strict=False)
+    further = frame.select(others).drop("verdict", first, second, strict=False)
     kinds: dict[str, _Kind] = {"result": "result", "preference": "preference"}
     kind = kinds.get(loose_name(verdict), "word")
-    table = rest.rename(usual_names(rest.columns)).select(*named, pl.all())
+    table = further.rename(usual_names(further.columns)).select(*named, pl.all())
     # The winner's own column is that of a list of winners and losers, under other names.
     return table, _Form("results", "ID1", "ID2", "verdict", kind, is_ordered=verdict not in (first, second))
 

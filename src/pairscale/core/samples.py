@@ -1,4 +1,4 @@
-"""Samples: the texts to be compared, from wherever they are, and what was read of it."""
+"""Samples: the texts to compare, from a folder, a file or a table, with a report of what was read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pairscale.core.tables import Table, Values, as_text, id_text, is_blank, lis
 from pairscale.core.texts import MISSING_EXTRA, FileRead, read_folder, without_final_break
 
 MAX_TEXT_BYTES = LONGEST_TEXT
-"""The longest text of one sample; beyond it, something other than a sample was read."""
+"""The longest text of one sample; anything longer is not a sample."""
 
 _TEXT_FILES = r"(?i)\.txt$"
 _LONGEST_NAME = 200  # characters of a path in a message
@@ -160,7 +160,7 @@ def read_samples(
             the one called ``ID`` (in any case), else the only one that it can be. Ids are text: ``007`` stays ``007``.
         text_col: The column of texts, likewise. By default the one called ``text``, else the only one with long texts.
         encoding: Encoding of text files that are neither UTF-8 nor marked.
-        strict: Raise an error if any file was not read, instead of saying so.
+        strict: Raise an error if any file was not read, instead of only reporting it.
         skip_unreadable: Continue without the files that need an optional package that is not installed.
 
     Returns:
@@ -185,7 +185,7 @@ def read_samples(
 
 
 def say_report(report: SamplesReport) -> None:
-    """Say what was not read, which columns were guessed, and what is unusual."""
+    """Log what was not read, which columns were guessed, and what is unusual."""
     if "(" in report.id_from or "(" in str(report.text_from):
         notice(f"{report.source}: {report}")
     for line in report.problems():
@@ -342,7 +342,7 @@ def read_samples_df(df: Table, id_col: Column | None = None, text_col: Column | 
 
 
 def say_positions(id_col: Column | None, text_col: Column | None) -> None:
-    """Say that positions count from 0, where columns are given by position: in R they count from 1."""
+    """Log that positions count from 0, where columns are given by position: in R they count from 1."""
     if isinstance(id_col, int) or isinstance(text_col, int):
         notice(f"id_col={id_col}, text_col={text_col}: positions of columns count from 0 here, and from 1 in R")
 
@@ -392,7 +392,7 @@ def _checked(frame: pl.DataFrame, ids: str, texts: str, what: str) -> pl.DataFra
     double = samples["ID"].is_duplicated()
     if double.any():
         twice = samples["ID"].filter(double).unique(maintain_order=True).to_list()
-        raise TableError(f"{what}: {listed(twice)} stands in more than one row; ids must be unique")
+        raise TableError(f"{what}: {listed(twice)} is in more than one row; ids must be unique")
     blank = is_blank(samples["text"])
     if blank.any():
         names = listed(samples["ID"].filter(blank).to_list())

@@ -44,7 +44,7 @@ COMPARISON_COLUMNS: Schema = {
     "condition_id": _TEXT,
     "probability": _REAL,
 }
-"""What a comparison says of itself, behind the columns of :data:`RESULTS`."""
+"""The columns that describe a comparison, behind the other columns of :data:`RESULTS`."""
 
 RESULTS: Schema = {
     "custom_id": _TEXT,
@@ -238,7 +238,7 @@ def require_columns(frame: pl.DataFrame, columns: Sequence[str], what: str) -> N
 def require_ids(frame: pl.DataFrame, columns: Sequence[str], what: str) -> pl.DataFrame:
     """The frame with its id columns as strings, none of them missing or blank.
 
-    Whole numbers become their digits, as everybody expects of an id column that a spreadsheet turned into numbers.
+    Whole numbers become their digits, as users expect where a spreadsheet turned ids into numbers.
 
     Raises:
         TableError: that names the rows (counted from 1, without the header) whose id is missing.

@@ -1,6 +1,6 @@
-"""Texts in files of their own: those of a folder.
+"""Texts in a folder, one in each file.
 
-Nothing is skipped without a word: every file is either read, or listed with the reason why it was not. What operating
+No file is skipped silently: each is either read, or listed with the reason why it was not. What operating
 systems leave behind (hidden files, ``Thumbs.db``, lock files of Office) is no file of the user's.
 """
 
@@ -87,7 +87,7 @@ def read_folder(path: Path, encoding: str | None = None) -> tuple[dict[str, str]
 
 
 def read_document(path: FilePath, encoding: str | None = None) -> Document:
-    """The text of one file; a notice names what was left out. A file of an unknown ending is taken for text.
+    """The text of one file; a notice names what was left out. A file with an unknown ending is read as text.
 
     Raises:
         FileFormatError: it cannot be read; the message names it.

@@ -19,7 +19,7 @@ class Trait:
 
     Attributes:
         name: the short label that a prompt shows, such as ``Overall Quality``.
-        description: the definition that a judge goes by.
+        description: the definition that a judge applies.
         key: what :func:`trait_description` knows it by; None for a trait of your own.
     """
 

@@ -54,17 +54,19 @@ class RandomChoices:
 
     def shuffled(self, items: Sequence[T]) -> list[T]:
         """The items in random order."""
-        rest = list(items)
-        for last in range(len(rest) - 1, 0, -1):
+        shuffled = list(items)
+        for last in range(len(shuffled) - 1, 0, -1):
             other = int(self._random() * (last + 1))
-            rest[last], rest[other] = rest[other], rest[last]
-        return rest
+            shuffled[last], shuffled[other] = shuffled[other], shuffled[last]
+        return shuffled
 
     def tier(self, skill: float) -> int:
         """0, 1 or 2: what a writer of this skill (0..1) manages this time."""
         # The sum of two uniforms is bump enough, and this is drawn often.
         position = 3.0 * skill + 0.9 * (self._random() + self._random() - 1.0)
-        return 0 if position < 1.0 else 1 if position < 2.0 else 2
+        if position < 1.0:
+            return 0
+        return 1 if position < 2.0 else 2
 
     def expand(self, phrase: str, vocabulary: float) -> str:
         """The phrase with its alternatives chosen, and its slots filled to the writer's vocabulary."""

@@ -40,19 +40,19 @@ def _slip_of_the_pen(word: str, draws: RandomChoices) -> str:
         if word.endswith(right):
             return word.removesuffix(right) + wrong
     if len(word) >= 7 and draws.chance(0.5):
-        at = 2 + int(draws.uniform() * (len(word) - 4))
-        return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+        place = 2 + int(draws.uniform() * (len(word) - 4))
+        return word[:place] + word[place + 1] + word[place] + word[place + 2 :]
     return word
 
 
 def _misspelt(word: str, draws: RandomChoices) -> str:
     """The word with a mistake that a writer could make in it, or the word itself where there is none."""
-    known: Mapping[str, Sequence[str]] = mistakes("misspellings")
-    if word in known:
-        return draws.pick(known[word])
+    misspellings: Mapping[str, Sequence[str]] = mistakes("misspellings")
+    if word in misspellings:
+        return draws.pick(misspellings[word])
     lower = word.lower()
-    if lower in known:
-        return draws.pick(known[lower]).capitalize()
+    if lower in misspellings:
+        return draws.pick(misspellings[lower]).capitalize()
     if len(word) < 5 or word[0].isupper():
         return word
     return _slip_of_the_pen(word, draws)

@@ -193,9 +193,9 @@ class _Essay:
         """Say once more what was said before, nearly in the same words."""
         earlier = self.draws.pick([sentence for paragraph in self.paragraphs for sentence in paragraph])
         if len(earlier.split()) <= 14 and not earlier.startswith(_NOT_AGAIN):
-            first, rest = earlier.split(" ", 1)
+            first, remainder = earlier.split(" ", 1)
             first = first if first.startswith("I") and first != "It" else first.lower()
-            self.add(self.draws.pick(("", "like I said ", "and I mean it, ", "again, ")) + f"{first} {rest}")
+            self.add(self.draws.pick(("", "like I said ", "and I mean it, ", "again, ")) + f"{first} {remainder}")
 
     def objection(self) -> None:
         """An objection and the reply to it."""
@@ -284,7 +284,7 @@ def synthetic_essays(n: int, seed: int = 0) -> pl.DataFrame:
     order = RandomChoices(f"{seed}:levels")
     # Where n is no multiple of 20, chance decides which levels get one essay more.
     rounds = [order.shuffled(range(1, _LEVELS + 1)) for _ in range(-(-n // _LEVELS))]
-    levels = order.shuffled([level for one in rounds for level in one][:n])
+    levels = order.shuffled([level for round_levels in rounds for level in round_levels][:n])
     width = max(4, len(str(n)))
     return pl.DataFrame(
         {

@@ -45,7 +45,7 @@ from pairscale.models.bayes.fit import fit_btl
 from pairscale.models.data import outcome_figures
 from pairscale.pairing.make import some_pairs
 from pairscale.pairing.order import randomize_pair_order
-from pairscale.pairing.table import drawn, generator, swapped, told_of_both
+from pairscale.pairing.table import drawn, generator, swapped, paired_columns
 from pairscale.providers.catalog import price_date
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
 from pairscale.store.label_keys import key_path
@@ -551,7 +551,7 @@ def _padded(pairs: pl.DataFrame, count: int, seed: int) -> pl.DataFrame:
     """The first texts of as many pairs, each against itself with nonsense behind it; no text twice."""
     chosen = pairs.unique("ID1", keep="first", maintain_order=True).head(count)
     texts = [f"{text}\n\n{nonsense(text, seed)}" for text in chosen["text1"]]
-    same = chosen.with_columns(pl.col(f"{name}1").alias(f"{name}2") for name in told_of_both(pairs))
+    same = chosen.with_columns(pl.col(f"{name}1").alias(f"{name}2") for name in paired_columns(pairs))
     padded = same.with_columns(pl.Series("text2", texts, pl.String), ID2=pl.col("ID1") + " + nonsense")
     return padded.with_columns(pair_uid=pl.col("ID2") + f"#{seed}")
 

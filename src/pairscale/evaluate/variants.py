@@ -240,7 +240,7 @@ class ModelVariant:
                     raise JudgeError(error.message) from None
                 marked = {COST_IS_ESTIMATE: True} if lost else {}
                 return Trace(exception=f"{error.code}: {error.message}", cost=lost or None, metadata=marked)
-        facts = self._model.known_of(reply, request)
+        facts = self._model.facts_of(reply, request)
         cost = lost + (facts["cost"] or 0.0) if lost else facts["cost"]
         figures = {
             "tokens": facts["total_tokens"],
@@ -300,7 +300,7 @@ async def paying(budget: Budget, who: str, most: float | None) -> AsyncIterator[
         try:
             yield bill
         finally:
-            budget.settle(reserved, bill.cost, known=bill.cost is not None or bill.is_answered)
+            budget.settle(reserved, bill.cost, is_typical=bill.cost is not None or bill.is_answered)
 
 
 class VariantRunner:

@@ -120,33 +120,33 @@ class _Line:
 def drift_threshold(n_known: int) -> float:
     """The deviate beyond which a known text has drifted: of runs without drift, at most 10 in 100 name one.
 
-    Of few texts, the others say little about the line, and their word counts for less.
+    With few texts, the others say little about the line, so that a deviation counts for less.
     """
     share = _FALSE_ALARMS * (1 - 2 / n_known)
     return float(ndtri((1 + (1 - share) ** (1 / n_known)) / 2))
 
 
-def mark_scale(judge: JudgeScale, known: KnownMarks, seed: int = 1) -> MarkScale:
+def mark_scale(judge: JudgeScale, known_marks: KnownMarks, seed: int = 1) -> MarkScale:
     """Draws of the marks of all texts, and each known text beside what the others say.
 
     Args:
         judge: the judge's posterior.
-        known: at least two texts with their marks.
+        known_marks: at least two texts with their marks.
         seed: of the draws.
     """
     rng = np.random.default_rng(seed)
-    means = judge.mean[known.texts]
+    means = judge.mean[known_marks.texts]
     centre = means.mean()
     spread = means.std()
     shapes = [(0.0, 1.0)]
-    if len(known.texts) >= FEWEST_FOR_CURVE:
+    if len(known_marks.texts) >= FEWEST_FOR_CURVE:
         shapes = [(bend, ends) for bend in _BENDS for ends in _ENDS]
     grids = []
     for bend, ends in shapes:
         curve = _Curve(bend, ends, centre, spread)
-        scores = curve.forward(judge.draws[:, known.texts])
-        for scatter, prior in zip(_SCATTERS * known.marks.std(), _SCATTER_PRIOR, strict=True):
-            grids.append(_LineGrid(curve, scores, known, scatter, math.log(prior), len(judge.ids)))
+        scores = curve.forward(judge.draws[:, known_marks.texts])
+        for scatter, prior in zip(_SCATTERS * known_marks.marks.std(), _SCATTER_PRIOR, strict=True):
+            grids.append(_LineGrid(curve, scores, known_marks, scatter, math.log(prior), len(judge.ids)))
     log_weights = np.concatenate([grid.log_weight for grid in grids])
     weights = np.exp(log_weights - logsumexp(log_weights)).reshape(len(grids), -1)
     theta = []
@@ -155,13 +155,13 @@ def mark_scale(judge: JudgeScale, known: KnownMarks, seed: int = 1) -> MarkScale
     counts = rng.multinomial(_N_DRAWS, weights.ravel() / weights.sum()).reshape(weights.shape)
     for grid, by_slope in zip(grids, counts, strict=True):
         if by_slope.any():
-            drawn = grid.draw(judge, known, by_slope, rng)
+            drawn = grid.draw(judge, known_marks, by_slope, rng)
             theta.append(drawn[0])
             marks.append(drawn[1])
             lines += drawn[2]
-    predicted, z = _left_out(grids, log_weights, known.marks)
+    predicted, z = _left_out(grids, log_weights, known_marks.marks)
     p_scatter = weights[[grid.scatter > 0 for grid in grids]].sum()
-    return MarkScale(known, np.concatenate(theta), np.concatenate(marks), predicted, z, lines, p_scatter)
+    return MarkScale(known_marks, np.concatenate(theta), np.concatenate(marks), predicted, z, lines, p_scatter)
 
 
 def _left_out(grids: list[_LineGrid], log_weights: Floats, marks: Floats) -> tuple[Floats, Floats]:
@@ -186,7 +186,7 @@ class _LineGrid:
     """The known marks given one curve and one scatter, for a row of slopes."""
 
     def __init__(
-        self, curve: _Curve, scores: Floats, known: KnownMarks, scatter: float, log_prior: float, n_texts: int
+        self, curve: _Curve, scores: Floats, known_marks: KnownMarks, scatter: float, log_prior: float, n_texts: int
     ) -> None:
         self.curve = curve
         self.scatter = scatter
@@ -195,14 +195,14 @@ class _LineGrid:
         centred = scores - self.mean
         covariance = count / (count + n_texts) * centred.T @ centred / (count - 1)  # as in covariances()
         np.fill_diagonal(covariance, np.square(centred).sum(axis=0) / (count - 1) * (1 + 1e-9) + 1e-12)
-        errors = known.errors + scatter**2 * np.eye(size)
+        errors = known_marks.errors + scatter**2 * np.eye(size)
         # errors v = value covariance v, so that the covariance of the marks is diagonal for every slope at once
         values, vectors = eigh(errors, covariance)
         self.basis = vectors.T
-        self.slopes = _slopes(self.mean, known.marks)
+        self.slopes = _slopes(self.mean, known_marks.marks)
         self.variances = np.square(self.slopes)[:, None] + np.maximum(values, 0.0)
         ones = self.basis.sum(axis=1)
-        marks = self.basis @ known.marks
+        marks = self.basis @ known_marks.marks
         expected = self.basis @ self.mean
         residual = marks - self.slopes[:, None] * expected
         self.precision = (np.square(ones) / self.variances).sum(axis=1)
@@ -215,10 +215,10 @@ class _LineGrid:
         level = (ones / self.variances) @ self.basis
         diagonal = (1 / self.variances) @ np.square(self.basis)
         self.left_variance = 1 / np.maximum(diagonal - np.square(level) / self.precision[:, None], 1e-300)
-        self.left_mean = known.marks - pull * self.left_variance
+        self.left_mean = known_marks.marks - pull * self.left_variance
 
     def draw(
-        self, judge: JudgeScale, known: KnownMarks, counts: Ints, rng: np.random.Generator
+        self, judge: JudgeScale, known_marks: KnownMarks, counts: Ints, rng: np.random.Generator
     ) -> tuple[Floats, Floats, list[_Line]]:
         """Draws of the scores, the marks and the line; ``counts`` says how many for each slope."""
         slope = np.repeat(self.slopes, counts)
@@ -227,15 +227,17 @@ class _LineGrid:
         intercept = rng.normal(self.intercepts[node], 1 / np.sqrt(self.precision[node]))
         theta = judge.draws[rng.integers(len(judge.draws), size=size)]
         curved = self.curve.forward(theta)
-        values, vectors = np.linalg.eigh(known.errors)  # which may be singular
+        values, vectors = np.linalg.eigh(known_marks.errors)  # which may be singular
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        errors = rng.standard_normal((size, len(known.texts))) @ root.T
+        errors = rng.standard_normal((size, len(known_marks.texts))) @ root.T
         scatter = self.scatter * rng.standard_normal(theta.shape)
-        at_known = curved[:, known.texts]
-        residual = known.marks - intercept[:, None] - slope[:, None] * at_known - scatter[:, known.texts] - errors
+        at_known = curved[:, known_marks.texts]
+        residual = (
+            known_marks.marks - intercept[:, None] - slope[:, None] * at_known - scatter[:, known_marks.texts] - errors
+        )
         pull = (residual @ self.basis.T / self.variances[node]) @ self.basis
-        curved += (slope[:, None] * pull) @ covariances(self.curve.forward(judge.draws), known.texts).T
-        scatter[:, known.texts] += self.scatter**2 * pull
+        curved += (slope[:, None] * pull) @ covariances(self.curve.forward(judge.draws), known_marks.texts).T
+        scatter[:, known_marks.texts] += self.scatter**2 * pull
         marks = intercept[:, None] + slope[:, None] * curved + scatter
         lines = [_Line(float(a), float(c), self.curve) for a, c in zip(intercept, slope, strict=True)]
         return theta, marks, lines

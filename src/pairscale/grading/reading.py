@@ -119,7 +119,7 @@ def _of_last_run(run: Any, last: FilePath, place: Mapping[str, int]) -> KnownMar
             f"no text of {last} is in the run; `pairscale rank FOLDER --add OLD_FOLDER --run RUN` joins them to it",
             argument="known",
         )
-    # The unit of last year's scale is what marks are in, so that it has no error; where texts stand on it has.
+    # Marks are in the unit of last year's scale, which has no error; the places of texts on it have one.
     unit = scale.draws @ scale.mean / np.square(scale.mean).sum()
     errors = np.atleast_2d(np.cov(scale.draws[:, shared] / unit[:, None], rowvar=False))
     return KnownMarks(
@@ -164,8 +164,8 @@ def read_levels(levels: Table | FilePath) -> tuple[list[str], list[float]]:
     for place in range(1, len(begins)):
         if begins[place] >= begins[place - 1]:
             raise InputError(
-                f"levels out of order: {names[place]!r} from {begins[place]:g} stands below {names[place - 1]!r} from "
-                f"{begins[place - 1]:g}; list them from the best to the lowest",
+                f"levels out of order: {names[place]!r} from {begins[place]:g} is listed below {names[place - 1]!r} "
+                f"from {begins[place - 1]:g}; list them from the best to the lowest",
                 argument="levels",
             )
     _require_names(names, "levels")

@@ -177,7 +177,7 @@ def grade(
 
 
 def _below_all(names: list[str], begins: list[float], marks: Floats) -> list[str]:
-    """That texts lie below the mark from which the lowest level is given."""
+    """A notice that texts lie below the mark from which the lowest level is given."""
     below = int((marks.mean(axis=0) < begins[-1]).sum()) if len(begins) == len(names) else 0
     if not below:
         return []
@@ -196,20 +196,20 @@ def _graded(judge: Judged, marks: MarkScale | None, grades: Placed | None, notic
         notice(f"level {row['level']!r} was given to no text ({row['expected_n']:.1f} expected)")
         for row in levels.filter(pl.col("n") == 0).iter_rows(named=True)
     ]
-    known = _known(judge, marks)
+    known_texts = _known(judge, marks)
     if marks is not None:
         notices += _careful(judge, marks)
     summary: dict[str, float | None] = {"accuracy": None, "consistency": None, "rmse": None}
     if grades is not None:
         summary["accuracy"] = float(1 - grades.misgrade.mean())
         summary["consistency"] = grades.consistency
-    if known["residual"].count():
-        summary["rmse"] = float(np.sqrt(np.mean(np.square(known["residual"].to_numpy()))))
+    if known_texts["residual"].count():
+        summary["rmse"] = float(np.sqrt(np.mean(np.square(known_texts["residual"].to_numpy()))))
     return Grades(
         items=items,
         levels=levels,
         summary=pl.DataFrame([summary], schema=dict.fromkeys(summary, pl.Float64)),
-        known=known,
+        known=known_texts,
         again=_again(judge.scale.ids, grades),
         judge=", ".join(judge.names) or None,
         notices=tuple(notices),
@@ -281,22 +281,22 @@ def _known(judge: Judged, marks: MarkScale | None) -> pl.DataFrame:
     schema = {"ID": pl.String(), **figures, "drifted": pl.Boolean()}
     if marks is None:
         return pl.DataFrame(schema=schema)
-    known = marks.known
+    known_marks = marks.known
     table = pl.DataFrame(
         {
-            "ID": [judge.scale.ids[place] for place in known.texts],
-            "known": known.marks,
+            "ID": [judge.scale.ids[place] for place in known_marks.texts],
+            "known": known_marks.marks,
             "predicted": marks.predicted,
-            "residual": known.marks - marks.predicted,
+            "residual": known_marks.marks - marks.predicted,
             "z": marks.z,
-            "drifted": np.abs(marks.z) > drift_threshold(len(known.texts)),
+            "drifted": np.abs(marks.z) > drift_threshold(len(known_marks.texts)),
         }
     )
     return table.with_columns(pl.col(*figures).fill_nan(None)).sort("known", descending=True, maintain_order=True)
 
 
 def _careful(judge: Judged, marks: MarkScale) -> list[str]:
-    """That marks were read off beyond the known texts, and that the judge sees something else."""
+    """Notices that marks were extrapolated beyond the known texts, or that the judge sees something else."""
     estimates = judge.scale.mean
     spread = judge.scale.draws.std(axis=0)
     texts = marks.known.texts

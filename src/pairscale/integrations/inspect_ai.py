@@ -92,7 +92,7 @@ def win_rate_of(scores: Mapping[str, float]) -> WinRate:
         (0.833, 3)
     """
     # A mean of epochs is a number of wins, ties and losses with that mean; as many for every sample.
-    size = next((n for n in range(1, _MOST_EPOCHS) if all(_is_whole(2 * n * one) for one in scores.values())), 32)
+    size = next((n for n in range(1, _MOST_EPOCHS) if all(_is_whole(2 * n * score) for score in scores.values())), 32)
     rows: list[Values] = []
     for sample, score in scores.items():
         halves = round(2 * size * score)
@@ -121,17 +121,17 @@ class _Baselines:
         if not self._by_id and not self._by_input:
             raise InputError("the baseline has no outputs with a sample's id or input")
 
-    def find(self, sample_id: Any, given: str, epoch: int) -> Trace | None:
+    def find(self, sample_id: Any, sample_input: str, epoch: int) -> Trace | None:
         """The baseline's output for a sample; None when it has none."""
-        found = self._by_id.get(id_key(id_of(sample_id))) or self._by_input.get(input_key(given))
-        return found[(epoch - 1) % len(found)] if found else None
+        traces = self._by_id.get(id_key(id_of(sample_id))) or self._by_input.get(input_key(sample_input))
+        return traces[(epoch - 1) % len(traces)] if traces else None
 
 
 def _answers(baseline: _Baseline) -> Sequence[Answer]:
     if isinstance(baseline, str | os.PathLike):
         return of_variant(read_answers(baseline), None, str(baseline))
     if isinstance(baseline, Mapping):
-        return [Answer(as_trace(given, f"sample {name!r}"), id_of(name)) for name, given in baseline.items()]
+        return [Answer(as_trace(output, f"sample {name!r}"), id_of(name)) for name, output in baseline.items()]
     dump = getattr(baseline, "model_dump", None)
     if dump is None or not hasattr(baseline, "samples"):
         raise InputError(
@@ -150,20 +150,20 @@ def _registered() -> Callable[..., Any]:
         raise PairscaleError("this scorer needs inspect_ai: pip install inspect_ai") from error
 
     def figures(scores: Sequence[Any]) -> WinRate | None:
-        values = [getattr(one, "score", one).value for one in scores]  # a SampleScore, or its Score
-        known = {f"{number}": float(value) for number, value in enumerate(values) if _is_known(value)}
-        return win_rate_of(known) if known else None
+        values = [getattr(score, "score", score).value for score in scores]  # a SampleScore, or its Score
+        scored = {f"{number}": float(value) for number, value in enumerate(values) if _is_known(value)}
+        return win_rate_of(scored) if scored else None
 
     def figure(name: str, of: Callable[[WinRate], float | None]) -> Any:
-        def made() -> Any:
-            return lambda scores: _number(None if (found := figures(scores)) is None else of(found))
+        def metric_of_scores() -> Any:
+            return lambda scores: _figure(figures(scores), of)
 
-        return metric(name=name)(made)()
+        return metric(name=name)(metric_of_scores)()
 
     metrics = [
-        figure("win_rate", lambda found: found.rate),
-        figure("win_rate_lower", lambda found: None if found.ci is None else found.ci[0]),
-        figure("win_rate_upper", lambda found: None if found.ci is None else found.ci[1]),
+        figure("win_rate", lambda rate: rate.rate),
+        figure("win_rate_lower", lambda rate: None if rate.ci is None else rate.ci[0]),
+        figure("win_rate_upper", lambda rate: None if rate.ci is None else rate.ci[1]),
     ]
 
     def compared(
@@ -174,12 +174,12 @@ def _registered() -> Callable[..., Any]:
         failures: Failures = "loss",
         judge_args: Any = None,
     ) -> Any:
-        known = _Baselines(baseline)
+        baselines = _Baselines(baseline)
         comparator = pairwise_judge(judge, criterion=criterion, key=_KEY, swap=swap, judge_args=judge_args)
         way = require_failures(failures)
 
         async def score(state: Any, target: Any) -> Any:
-            before = known.find(state.sample_id, state.input_text, state.epoch)
+            before = baselines.find(state.sample_id, state.input_text, state.epoch)
             if before is None:
                 return Score.unscored(
                     reason="scoring_failed", explanation=f"the baseline has no output for sample {state.sample_id!r}"
@@ -211,21 +211,25 @@ async def _outcome(comparator: Any, task: Task, before: Trace, now: Trace, way: 
     if failed is not None and way != "shown":
         kind, winner = count_failure(failed, Outcome.ERROR, None, way)
         words = "; ".join(
-            f"{who} failed: {one}" for who, one in zip(("the baseline", "the output"), why, strict=True) if one
+            f"{who} failed: {failure}"
+            for who, failure in zip(("the baseline", "the output"), why, strict=True)
+            if failure
         )
         return PairwiseOutcome(winner, words, outcome=kind)  # type: ignore[arg-type]
-    a, b = (trace if one is None else Trace(NO_ANSWER) for trace, one in zip((before, now), why, strict=True))
-    found: PairwiseOutcome = await comparator.compare(
+    a, b = (trace if failure is None else Trace(NO_ANSWER) for trace, failure in zip((before, now), why, strict=True))
+    outcome: PairwiseOutcome = await comparator.compare(
         task=task, trace_a=a, trace_b=b, reference_outputs=task.reference_outputs
     )
-    return found
+    return outcome
 
 
 def _is_known(value: Any) -> bool:
     return isinstance(value, int | float) and value == value  # noqa: PLR0124 - NaN is what is not scored
 
 
-def _number(value: float | None) -> float:
+def _figure(rate: WinRate | None, of: Callable[[WinRate], float | None]) -> float:
+    """A figure of a win rate; NaN where there is none."""
+    value = None if rate is None else of(rate)
     return float("nan") if value is None else value
 
 

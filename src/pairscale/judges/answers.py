@@ -1,4 +1,4 @@
-"""What a model's reply says: which of the two, how surely, or why it says neither.
+"""Read a model's reply: which of the two it names, how sure it is, or why it names neither.
 
 The tag must occur once, or several times with the same answer. White space and case do not matter. A tag that the reply
 quotes from one of the samples is no answer.
@@ -60,19 +60,21 @@ def read_tag(text: str, prefix: str, suffix: str, samples: Sequence[str] = (), *
 
     Args:
         text: the reply.
-        prefix: what stands before the answer, such as ``<BETTER_SAMPLE>``.
-        suffix: what stands behind it.
+        prefix: the tag before the answer, such as ``<BETTER_SAMPLE>``.
+        suffix: the tag behind it.
         samples: the texts that were compared; what is quoted from them does not count.
         ties: whether ``TIE`` is also an answer.
     """
-    found = list(_between(prefix, suffix, ties).finditer(text))
-    own = [match for match in found if not _is_quoted(match, text, samples)]
-    said = {match[1].upper() for match in own}
-    if len(said) == 1:
-        return ParsedAnswer(tie=True) if said == {"TIE"} else ParsedAnswer(1 if said == {"SAMPLE_1"} else 2)
-    if said:
-        return ParsedAnswer(None, "invalid_winner", f"the reply gives several answers: {', '.join(sorted(said))}")
-    if found:
+    matches = list(_between(prefix, suffix, ties).finditer(text))
+    own = [match for match in matches if not _is_quoted(match, text, samples)]
+    choices = {match[1].upper() for match in own}
+    if choices == {"TIE"}:
+        return ParsedAnswer(tie=True)
+    if len(choices) == 1:
+        return ParsedAnswer(1 if choices == {"SAMPLE_1"} else 2)
+    if choices:
+        return ParsedAnswer(None, "invalid_winner", f"the reply gives several answers: {', '.join(sorted(choices))}")
+    if matches:
         return ParsedAnswer(None, "parse_error", "the reply only quotes a sample that contains the answer's tag")
     return ParsedAnswer(
         None, "parse_error", f"the reply has no {prefix}…{suffix} with SAMPLE_1 or SAMPLE_2: {_start(text)}"
@@ -91,7 +93,7 @@ def _loose(tag: str) -> str:
 
 
 def _is_quoted(match: re.Match[str], text: str, samples: Sequence[str]) -> bool:
-    """Whether a tag, with the line before it or the one behind it, stands word for word in a sample.
+    """Whether a tag, with the line before it or the one behind it, occurs word for word in a sample.
 
     A tag with nothing around it is an answer, unless it is all that there is of a sample.
     """
@@ -118,18 +120,18 @@ def read_structured(text: str) -> ParsedAnswer:
         document = json.loads(text)
     except ValueError:
         return ParsedAnswer(None, "parse_error", f"the reply is not the JSON that was asked for: {_start(text)}")
-    said = document.get(CHOICE_KEY) if isinstance(document, dict) else None
-    if said not in ANSWERS:
-        return ParsedAnswer(None, "invalid_winner", f"{CHOICE_KEY} must be SAMPLE_1 or SAMPLE_2, not {said!r:.80}")
-    return ParsedAnswer(1 if said == "SAMPLE_1" else 2)
+    choice = document.get(CHOICE_KEY) if isinstance(document, dict) else None
+    if choice not in ANSWERS:
+        return ParsedAnswer(None, "invalid_winner", f"{CHOICE_KEY} must be SAMPLE_1 or SAMPLE_2, not {choice!r:.80}")
+    return ParsedAnswer(1 if choice == "SAMPLE_1" else 2)
 
 
 def probability_of_first(logprobs: Sequence[TokenLogprob] | None, lead: str) -> float | None:
-    """The probability of SAMPLE_1 against SAMPLE_2 where the answer was chosen, from the tokens that might have stood.
+    """The probability of SAMPLE_1 against SAMPLE_2, from the alternatives to the token that names the choice.
 
     Args:
         logprobs: the tokens of the answer.
-        lead: what stands before the choice: the tag, or :data:`~pairscale.providers.base.CHOICE_KEY`.
+        lead: the text right before the choice: the tag, or :data:`~pairscale.providers.base.CHOICE_KEY`.
 
     Returns:
         None when the tokens do not show the choice.
@@ -157,16 +159,16 @@ def probability_of_first(logprobs: Sequence[TokenLogprob] | None, lead: str) -> 
 
 
 def stated_confidence(text: str, position: int) -> float | None:
-    """The probability that the first is better, as the reply states it: the last that it states; None without one.
+    """The probability that the first is better, by the last confidence that the reply states; None without one.
 
     Args:
         text: the reply.
         position: which sample it chose.
     """
-    found = _CONFIDENCE.findall(text)
-    if not found or not 0 <= float(found[-1]) <= 100:
+    confidences = _CONFIDENCE.findall(text)
+    if not confidences or not 0 <= float(confidences[-1]) <= 100:
         return None
-    sure = float(found[-1]) / 100
+    sure = float(confidences[-1]) / 100
     return sure if position == 1 else 1 - sure
 
 
@@ -193,7 +195,7 @@ def _start(text: str) -> str:
 
 _PROMPT_TAGS = re.compile(r"<\s*/?\s*(?:SAMPLE_[12]|BETTER_SAMPLE)\b", re.IGNORECASE)
 _MARK_LENGTH = 12  # letters of the digest
-_SHORTEST_FENCE = 3  # a shorter fence stands in many texts, and means nothing to the model
+_SHORTEST_FENCE = 3  # a shorter fence occurs in many texts, and means nothing to the model
 
 
 @lru_cache(maxsize=512)
@@ -202,8 +204,8 @@ def holds_fences(text: str, template: str, *tags: str) -> bool:
 
     Args:
         text: a sample.
-        template: the template that it is to stand in.
-        tags: what stands around the answer.
+        template: the template of the prompt.
+        tags: the tags around the answer.
     """
     if _PROMPT_TAGS.search(text):
         return True
@@ -231,7 +233,7 @@ def guarded_prompt(template: str, trait: Trait, text1: str, text2: str, *tags: s
         trait: what to judge.
         text1: the first text.
         text2: the second text.
-        tags: what stands around the answer.
+        tags: the tags around the answer.
     """
     if any(holds_fences(text, template, *tags) for text in (text1, text2)):
         template = _fenced(template, text_hash(f"{text_hash(text1)}{text_hash(text2)}")[:_MARK_LENGTH])
@@ -239,6 +241,7 @@ def guarded_prompt(template: str, trait: Trait, text1: str, text2: str, *tags: s
 
 
 def _fenced(template: str, mark: str) -> str:
+    """The template with blocks around both texts whose tags carry the mark."""
     for side in ("SAMPLE_1", "SAMPLE_2"):
         block = re.compile(rf"<{side}>(\s*)\{{{side}\}}(\s*)</{side}>")
         template, times = block.subn(rf"<{side} {mark}>\1{{{side}}}\2</{side} {mark}>", template)

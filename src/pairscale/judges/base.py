@@ -31,7 +31,7 @@ class JudgePair:
         attempt: 1 for the first time that this question is asked, 2 after one transient failure, and so on.
         state: the adaptive run that asks, when one does; a callable that takes ``state`` is given it.
         occurrence: 1 when a run asks about these two texts in this order for the first time, 2 when it does so on
-            purpose for the second time, and so on; the same after the run was taken up again.
+            purpose for the second time, and so on; the same after the run is resumed.
         is_swapped: whether this is the other order of a question that is asked in both.
     """
 
@@ -45,7 +45,7 @@ class JudgePair:
 
 
 _UNPAID = frozenset({"http_error", "rate_limited", "judge_error"})
-"""Error codes of a question that nobody answered, so that nothing is paid for it."""
+"""Error codes of a question that no model was asked, or that it refused, so that nothing is paid for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ class Verdict:
         reasoning_tokens: of the answer, those that were thoughts.
         latency_s: seconds that it took; measured by the collector when the judge does not say.
         cost: in US dollars, where it is known.
-        cost_is_estimate: whether ``cost`` is what the question may have cost at most, as the reply does not say.
-        cached: whether this is an answer of before, from the answer cache; it costs nothing.
+        cost_is_estimate: whether ``cost`` is the most that the question may have cost, as the reply states none.
+        cached: whether the answer comes from the answer cache; it costs nothing.
         saved: US dollars that asking would have cost, for an answer from the cache whose price is known.
         prompt_hash: SHA-256 of the prompt.
         request: what was sent, for the run file.
@@ -155,7 +155,7 @@ class Verdict:
         return cls(Outcome.ERROR, error_code=error_code, error_message=message, failure=failure, **more)
 
     def with_cost_at_most(self, most: float | None) -> Verdict:
-        """The verdict with the highest possible cost, where it may have cost something and does not say what.
+        """The verdict with the highest possible cost, where it may have cost something and states no cost.
 
         A refusal (any status of HTTP but success) and a connection that was never made cost nothing.
         """
@@ -169,9 +169,9 @@ class Verdict:
 
 
 _FIGURES = tuple(
-    (one.name, int if str(one.type).startswith("int") else float)
-    for one in fields(Verdict)
-    if str(one.type).startswith(("int", "float"))
+    (attribute.name, int if str(attribute.type).startswith("int") else float)
+    for attribute in fields(Verdict)
+    if str(attribute.type).startswith(("int", "float"))
 )
 """The numbers of a verdict, and what they are kept as."""
 _TEXTS = ("content", "thoughts", "model", "object_type", "error_message", "prompt_hash")
@@ -228,7 +228,7 @@ def judge_member(judge: object, name: str) -> Any:
     - ``max_cost_of(pair)``: what one question may cost at most, in US dollars; 0 when it is free, None when the price
       is unknown. With ``max_cost``, questions are asked side by side as long as their sum fits. A judge without this
       method is asked one question at a time until it has said what an answer costs; one that returns None is refused.
-    - ``price``: what its tokens cost, with the date of the price, which stands beside its costs; by default None.
+    - ``price``: what its tokens cost, with the date of the price, which is shown beside its costs; by default None.
     - ``uses_cache``: whether answers may come from a cache; by default False. When it is True, every question says by
       ``pair.occurrence`` which time it is asked on purpose, so that each repeat has an answer of its own.
     - ``waits_for_people``: whether people answer, so that ``timeout`` does not apply; by default False.

@@ -31,7 +31,7 @@ def require_batches(judge: Judge) -> BatchJudge:
 
 
 def with_batch_cost(judge: BatchJudge, asked: JudgePair, verdict: Verdict) -> Verdict:
-    """A verdict that does not say its cost, at the most that the question may cost in a batch."""
+    """A verdict that states no cost, with the most that the question may cost in a batch."""
     return verdict.with_cost_at_most(judge.request_cost(judge.request(asked), batch=True))
 
 
@@ -42,22 +42,22 @@ def restored(description: Values, api_key: str | None = None) -> BatchJudge:
         description: as :meth:`LLMJudge.describe` gave it.
         api_key: the key; by default that of the environment.
     """
-    known = dict(description)
-    both_orders = known.pop("both_orders", False)
-    known |= known.pop("settings")
-    known |= {"trait": Trait(**known["trait"]), "api_key": api_key}
-    judge = LLMJudge(**known)
+    arguments = dict(description)
+    both_orders = arguments.pop("both_orders", False)
+    arguments |= arguments.pop("settings")
+    arguments |= {"trait": Trait(**arguments["trait"]), "api_key": api_key}
+    judge = LLMJudge(**arguments)
     return BothOrders(judge) if both_orders else judge
 
 
 def calls_of(judge: BatchJudge, pair: JudgePair) -> list[HTTPCall]:
     """What live judging would send for a pair: one call, or two when the judge asks in both orders."""
     asked = [pair, swapped(pair)] if isinstance(judge, BothOrders) else [pair]
-    return [judge.client.prepared(judge.request(one)) for one in asked]
+    return [judge.client.prepared(judge.request(question)) for question in asked]
 
 
-def verdict_of(judge: BatchJudge, pair: JudgePair, line: Line, *, turned: bool = False) -> Verdict:
-    """The verdict that stands in one line of a batch's results.
+def verdict_of_line(judge: BatchJudge, pair: JudgePair, line: Line, *, turned: bool = False) -> Verdict:
+    """The verdict in one line of a batch's results.
 
     Args:
         judge: who was asked.

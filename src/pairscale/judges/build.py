@@ -82,10 +82,10 @@ def make_judge(
             return make_llm_judge(*split_model(judge), trait or trait_description(), template, settings | call_args)
     prompt = None if template is None else template_from(template)
     both_orders = require_flag(settings.pop("both_orders", False), "both_orders")
-    made = None
+    built = None
     if isinstance(judge, str):
-        made = _embedded(judge, trait, prompt, settings | call_args)
-    if made is None:
+        built = _embedded(judge, trait, prompt, settings | call_args)
+    if built is None:
         if isinstance(judge, str):
             module, _, name = judge.partition(":")
             judge = imported(module, name, judge)
@@ -95,13 +95,13 @@ def make_judge(
             if trait or template or settings or call_args or both_orders:
                 raise InputError("this judge already has its settings; set its trait and template when you create it")
             return judge
-        made = _called(judge, trait, prompt, settings | call_args)
-    return BothOrders(made) if both_orders else made
+        built = _called(judge, trait, prompt, settings | call_args)
+    return BothOrders(built) if both_orders else built
 
 
 def _embedded(judge: str, trait: Trait | None, prompt: tuple[str, str] | None, settings: Values) -> Judge | None:
     """A judge that comes with pairscale; None for the name of something else."""
-    kind, _, rest = judge.partition(":")
+    kind, _, argument = judge.partition(":")
     make: Callable[..., Judge]
     trait = trait or trait_description()
     if judge == "lexical":
@@ -109,9 +109,9 @@ def _embedded(judge: str, trait: Trait | None, prompt: tuple[str, str] | None, s
     elif judge == "human":
         make = partial(HumanJudge, trait)
     elif kind == "simulated":
-        make = partial(SimulatedJudge, rest or "theta_true")
-    elif kind == "replay" and rest:
-        make = partial(ReplayJudge, read_table(rest))
+        make = partial(SimulatedJudge, argument or "theta_true")
+    elif kind == "replay" and argument:
+        make = partial(ReplayJudge, read_table(argument))
     else:
         return None
     if prompt is not None:
@@ -163,8 +163,8 @@ def judge_with(
     if not isinstance(members, list | tuple):
         members = [judge]
     of_models = {"base_url": base_url, "cache": cache, "price": price}
-    given = {name: value for name, value in of_models.items() if value is not None}
-    made = []
+    model_settings = {name: value for name, value in of_models.items() if value is not None}
+    judges = []
     for member in members:
         settings = dict(optional(require_mapping, judge_args, "judge_args") or {})
         if isinstance(member, str):
@@ -172,10 +172,10 @@ def judge_with(
             settings |= own
         if answer == "probability":
             want_probability(member, settings)
-        if given and not _is_model(member):
-            raise InputError(f"`{next(iter(given))}=` belongs to a provider's model, such as compatible:MODEL")
-        made.append(make_judge(member, trait=trait, template=template, judge_args=settings | given))
-    return made[0] if len(made) == 1 else PanelJudge(made)
+        if model_settings and not _is_model(member):
+            raise InputError(f"`{next(iter(model_settings))}=` belongs to a provider's model, such as compatible:MODEL")
+        judges.append(make_judge(member, trait=trait, template=template, judge_args=settings | model_settings))
+    return judges[0] if len(judges) == 1 else PanelJudge(judges)
 
 
 def _is_model(judge: object) -> bool:
@@ -260,16 +260,16 @@ def imported(module: str, name: str, text: str, what: str = "judge") -> Callable
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    found = None
+    loaded = None
     if module and name:
         try:
-            found = importlib.import_module(module.removesuffix(".py"))
+            loaded = importlib.import_module(module.removesuffix(".py"))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a user's module raises, it cannot be used
             missing = getattr(error, "name", None)  # the module itself, or one that it needs
             if not (isinstance(error, ModuleNotFoundError) and missing and module.startswith(missing)):
                 words = f"{type(error).__name__}: {error}"
                 raise InputError(f"{what} {text!r}: {module} cannot be imported: {words}") from None
-    function = getattr(found, name, None)
+    function = getattr(loaded, name, None)
     if not callable(function) and not (what == "judge" and isinstance(function, Judge)):
         where = f": no module {module!r} here has a function {name!r}" if name else ""
         ways = f". A judge is {_KNOWN}" if what == "judge" else ""

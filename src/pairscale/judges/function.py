@@ -133,7 +133,7 @@ async def verdict_of(judge: Judge, pair: JudgePair) -> Verdict:
 def ends_run(error: BaseException) -> bool:
     """Whether an exception ends the run: Ctrl-C, or the cancellation of this task.
 
-    Anything else that the user's code raises is what came of one question. That holds for ``sys.exit()``, too, whose
+    Anything else that the user's code raises is the outcome of one question. That holds for ``sys.exit()``, too, whose
     code would become the exit code of the command, and for a ``CancelledError`` of its own, such as that of a client
     whose request was cancelled.
     """
@@ -156,7 +156,7 @@ _NUMERALS = ("1", "2")  # as texts they may be meant as a place or as an ID
 
 
 def _verdict(answer: Any, pair: JudgePair) -> Verdict:
-    """The verdict that an answer of a function stands for; one of another kind is a failure of the judge."""
+    """The verdict that a function's answer means; an answer of any other form is a failure of the judge."""
     if isinstance(answer, Verdict):
         return answer
     if isinstance(answer, Mapping) and {"is_valid", "Y", "p"} & set(answer):
@@ -175,7 +175,7 @@ def _verdict(answer: Any, pair: JudgePair) -> Verdict:
     if isinstance(answer, float) and 0 < answer < 1:
         return _of_share(answer, probability=answer)
     message = (
-        f"the judge returned {answer!r:.80} ({type(answer).__name__}), which is no answer, or has two meanings; it may "
+        f"the judge returned {answer!r:.80} ({type(answer).__name__}), which is not an answer, or is ambiguous; it may "
         'return 1 or 2, True (the first) or False, "A" or "B", "tie", the ID of the winner, a probability between 0 '
         "and 1 that the first is better, or a mapping with Y, or with p"
     )
@@ -253,5 +253,5 @@ def words_of(error: BaseException) -> str:
     """The message for an exception of the user's code: its kind, and what it says, without keys."""
     from pairscale.providers.keys import Redactor
 
-    said = str(error)
-    return f"{type(error).__name__}: {Redactor().text(said)}" if said else type(error).__name__
+    message = str(error)
+    return f"{type(error).__name__}: {Redactor().text(message)}" if message else type(error).__name__

@@ -24,7 +24,7 @@ class QuestionQueue:
         ties: whether a question may be called a tie.
         is_open: whether there are people who answer.
         waiting: the questions without an answer, by number.
-        changed: is told when a question comes, and when the queue is closed.
+        changed: notified when a question comes, and when the queue is closed.
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class HumanJudge(FreeJudge):
     """People who answer on a page. They may call a tie where the run that asks counts ties, as :func:`rank` does.
 
     The texts are shown in the order of the pair, first on the left: an adaptive run balances the orders itself, and
-    measures what they do. Who answered stands in ``model`` of the run file's attempts, a comment in ``content``, and
+    measures their effect. Who answered is in ``model`` of the run file's attempts, a comment in ``content``, and
     the time of the decision in ``latency_s``.
 
     Attributes:
@@ -115,7 +115,7 @@ class HumanJudge(FreeJudge):
         return True
 
     def allow_ties(self, allowed: bool) -> None:
-        """Set whether people may call a question a tie; an adaptive run says so when it begins to ask."""
+        """Set whether people may call a question a tie; an adaptive run sets it before it asks."""
         self.queue.ties = allowed
 
     async def compare(self, pair: JudgePair) -> Verdict:

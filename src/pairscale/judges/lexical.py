@@ -139,10 +139,10 @@ class LexicalJudge(FreeJudge):
 
     async def compare(self, pair: JudgePair) -> Verdict:
         """The better text by score, with the probability that it is the first; equal scores are a tie."""
-        known: Values = {"model": MODEL, "object_type": "offline"}
+        origin: Values = {"model": MODEL, "object_type": "offline"}
         gap = lexical_score(str(pair.first["text"])) - lexical_score(str(pair.second["text"]))
         if gap == 0:
-            return Verdict.tie(probability=0.5, content="<BETTER_SAMPLE>TIE</BETTER_SAMPLE>", **known)
+            return Verdict.tie(probability=0.5, content="<BETTER_SAMPLE>TIE</BETTER_SAMPLE>", **origin)
         # The larger probability is computed and the smaller taken from it: the two orders then sum to exactly 1.
         probability = 1 / (1 + math.exp(-abs(gap)))
         winner: Literal[1, 2] = 1
@@ -150,7 +150,7 @@ class LexicalJudge(FreeJudge):
             winner = 2
             probability = 1 - probability
         content = f"<BETTER_SAMPLE>SAMPLE_{winner}</BETTER_SAMPLE>"
-        return Verdict.win(winner, probability=probability, content=content, **known)
+        return Verdict.win(winner, probability=probability, content=content, **origin)
 
 
 # Reading. No pattern below can be made slow: each consumes what it looked at, or looks at a bounded stretch.
@@ -263,15 +263,15 @@ def _looks_misspelt(word: str) -> bool:
 
 
 def _corrections(word: str) -> Iterator[str]:
-    """The word with a letter put in, two letters exchanged, one left out, or a vowel changed."""
+    """The word with a letter inserted, two letters swapped, one left out, or a vowel changed."""
     for k, letter in enumerate(word):
         before = word[:k]
-        rest = word[k + 1 :]
+        after = word[k + 1 :]
         if len(word) >= 5:
-            yield from (before + letter + lost + rest for lost in ascii_lowercase)
-        if rest and len(word) >= 5:
-            yield before + rest[0] + letter + rest[1:]
+            yield from (before + letter + lost + after for lost in ascii_lowercase)
+        if after and len(word) >= 5:
+            yield before + after[0] + letter + after[1:]
         if len(word) >= 7:  # short words with one letter changed are mostly other words: block and black
-            yield before + rest
+            yield before + after
             if letter in _VOWELS:
-                yield from (before + vowel + rest for vowel in _VOWELS)
+                yield from (before + vowel + after for vowel in _VOWELS)

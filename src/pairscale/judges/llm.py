@@ -35,13 +35,15 @@ if TYPE_CHECKING:
     from pairscale.providers.base import JsonObject, Reply
 
 AnswerForm = Literal["tag", "structured", "confidence"]
-"""How the model answers: between tags in free text, as JSON that it cannot get wrong, or between tags and followed by
-how sure it says it is."""
+"""How the model answers: between tags in free text, as JSON with a schema, or between tags and followed by how sure it
+says it is."""
 
 _FEWEST_BYTES_PER_TOKEN = 2  # fewer than there mostly are, so that estimates are on the safe side
 _USUAL_ANSWER_TOKENS = 500
 _USUAL_ALTERNATIVES = 5
-_REQUEST = tuple(one.name for one in fields(LLMRequest) if one.name not in {"model", "prompt", "choices", "omit", "_"})
+_REQUEST = tuple(
+    field.name for field in fields(LLMRequest) if field.name not in {"model", "prompt", "choices", "omit", "_"}
+)
 _OTHER_NAMES = {
     "max_output_tokens": "max_tokens",
     "max_completion_tokens": "max_tokens",
@@ -57,23 +59,23 @@ NO_ANSWER = frozenset({"content_filter", "refusal", "error"})
 """Reasons for the end of a reply that holds no answer, whatever its text says."""
 
 
-_REACHED: Values = {
+_CONNECTION: Values = {
     "api_key": None, "base_url": None, "timeout": 120.0, "headers": {}, "requests_per_minute": None,
     "tokens_per_minute": None, "price": None, "cache": "auto", "provider_args": {},
 }  # fmt: skip
 """How a model is reached, by default; all other settings are fields of the request."""
 
-SETTING_NAMES = frozenset({*_REACHED, *_REQUEST, *_OTHER_NAMES, *_OF_PROVIDERS, "think"})
+SETTING_NAMES = frozenset({*_CONNECTION, *_REQUEST, *_OTHER_NAMES, *_OF_PROVIDERS, "think"})
 """Every name that a setting of a model may be given by."""
 
 
-def _by_our_names(provider: str, given: Values) -> Values:
+def _by_our_names(provider: str, user_settings: Values) -> Values:
     """The settings of a user, also by the R package's names for them.
 
     Raises:
         InputError: when a setting is unknown or of the wrong kind.
     """
-    settings = {_OTHER_NAMES.get(name, name): value for name, value in given.items() if value is not None}
+    settings = {_OTHER_NAMES.get(name, name): value for name, value in user_settings.items() if value is not None}
     for name in ("headers", "provider_args"):
         settings[name] = dict(require_mapping(settings.get(name, {}), name))
     if "think" in settings:
@@ -85,7 +87,7 @@ def _by_our_names(provider: str, given: Values) -> Values:
         settings["logprobs"] = _USUAL_ALTERNATIVES if settings["logprobs"] else None
     if provider != "openai":
         settings.pop("endpoint", None)
-    unknown = sorted(set(settings) - set(_REACHED) - set(_REQUEST))
+    unknown = sorted(set(settings) - set(_CONNECTION) - set(_REQUEST))
     if unknown:
         raise InputError(f"a model of {provider} has no setting {', '.join(unknown)}; it has {', '.join(_REQUEST)}")
     return settings
@@ -109,21 +111,21 @@ class Model:
             raise InputError(f"name a model of {provider}, such as {provider}:MODEL")
         self.provider = require_text(provider, "provider")
         self.model = model
-        given = _by_our_names(provider, settings)
-        self._request = {name: given[name] for name in _REQUEST if given.get(name) is not None}
-        reached = {**_REACHED, **given}
-        self._provider_args = reached["provider_args"]
+        settings = _by_our_names(provider, settings)
+        self._request = {name: settings[name] for name in _REQUEST if settings.get(name) is not None}
+        connection = {**_CONNECTION, **settings}
+        self._provider_args = connection["provider_args"]
         self.client = LLMClient(
             provider_named(provider, **self._provider_args),
-            api_key=reached["api_key"],
-            base_url=optional(require_text, reached["base_url"], "base_url"),
-            headers=reached["headers"],
-            timeout=reached["timeout"],
-            limiter=RateLimiter(reached["requests_per_minute"], reached["tokens_per_minute"]),
+            api_key=connection["api_key"],
+            base_url=optional(require_text, connection["base_url"], "base_url"),
+            headers=connection["headers"],
+            timeout=connection["timeout"],
+            limiter=RateLimiter(connection["requests_per_minute"], connection["tokens_per_minute"]),
         )
-        self._cache = open_cache(reached["cache"], self.client.base_url)
-        self._keeps_all = reached["cache"] != "auto"
-        self.price = price_of(provider, model, reached["price"])
+        self._cache = open_cache(connection["cache"], self.client.base_url)
+        self._keeps_all = connection["cache"] != "auto"
+        self.price = price_of(provider, model, connection["price"])
         self._has_told_of_reuse = False
         try:
             self.client.provider.call(self.question("", choices))
@@ -168,7 +170,7 @@ class Model:
         return self._cache is not None
 
     def cache_key(self, request: LLMRequest, repeat: str = "1") -> str | None:
-        """What a reply is found by: all that is asked for, also what the model was found not to take; None for nothing.
+        """The key of a reply in the cache: a digest of all that is asked for; None where the answer is not kept.
 
         Args:
             request: the question.
@@ -207,7 +209,7 @@ class Model:
             raise
 
     def accept(self, reply: Reply, key: str | None) -> None:
-        """Remember an answer that was read for other runs, or say once that answers of other runs are used."""
+        """Keep a usable answer for other runs, or log once that answers of other runs are used."""
         if self._cache is None or key is None:
             return
         if reply.first_asked is not None:
@@ -217,8 +219,8 @@ class Model:
             return
         self._cache.keep(key, reply.raw, reply.status or 200)
 
-    def known_of(self, reply: Reply, request: LLMRequest, *, batch: bool = False) -> Values:
-        """What a reply says, under the names that a verdict has for it; without keys and texts.
+    def facts_of(self, reply: Reply, request: LLMRequest, *, batch: bool = False) -> Values:
+        """The facts about a reply, by the attributes of :class:`Verdict`; without keys and texts.
 
         A reply that does not say how many tokens it used counts as the most that it may have cost.
 
@@ -230,7 +232,7 @@ class Model:
         usage = reply.usage
         body = {} if reply.call is None else reply.call.body
         sent = {name: value for name, value in body.items() if name not in _TEXT_FIELDS}
-        known = {
+        facts = {
             "content": reply.text,
             "thoughts": reply.thoughts,
             "model": reply.model or self.model,
@@ -248,13 +250,13 @@ class Model:
             "raw_response": reply.raw,
         }
         if reply.first_asked is not None:  # nothing is sent now, so that there is no status, and no cost
-            known["request"]["from_cache_of"] = reply.first_asked
-            return known | {"saved": known["cost"], "cost": 0.0, "cached": True}
-        known["status_code"] = reply.status
-        if known["cost"] is None:
-            known["cost"] = self.request_cost(request, batch=batch)
-            known["cost_is_estimate"] = bool(known["cost"])
-        return known
+            facts["request"]["from_cache_of"] = reply.first_asked
+            return facts | {"saved": facts["cost"], "cost": 0.0, "cached": True}
+        facts["status_code"] = reply.status
+        if facts["cost"] is None:
+            facts["cost"] = self.request_cost(request, batch=batch)
+            facts["cost_is_estimate"] = bool(facts["cost"])
+        return facts
 
     def _cost(self, reply: Reply, *, batch: bool = False) -> float | None:
         if reply.cost is not None:
@@ -283,8 +285,8 @@ class LLMJudge(Model):
         template_id: its name.
         answer: ``tag`` (between ``tag_prefix`` and ``tag_suffix``), ``structured`` (JSON with two choices) or
             ``confidence`` (the tag, and how sure the model says it is, for models that give no log-probabilities).
-        tag_prefix: what stands before the answer.
-        tag_suffix: what stands behind it.
+        tag_prefix: the tag before the answer.
+        tag_suffix: the tag behind it.
         settings: fields of the request, ``reasoning temperature top_p top_k max_tokens logprobs seed service_tier
             include_thoughts thinking_budget endpoint num_ctx store system extra``, also by the names that the R
             package's functions have for them; and how the model is reached:
@@ -418,21 +420,21 @@ class LLMJudge(Model):
         return verdict
 
     def read(self, reply: Reply, pair: JudgePair, request: LLMRequest, *, batch: bool = False) -> Verdict:
-        """The verdict that stands in a reply.
+        """The verdict in a reply.
 
         Args:
             reply: what came back.
             pair: the question.
-            request: the question as it was put.
+            request: the question as it was sent.
             batch: whether it came in a batch, at its price.
         """
         answer = self._read(reply.text, pair)
-        known = self.known_of(reply, request, batch=batch)
+        facts = self.facts_of(reply, request, batch=batch)
         if reply.stop_reason in NO_ANSWER or answer.code is not None:
-            return _without_answer(reply, answer, known)
+            return _without_answer(reply, answer, facts)
         if answer.position is None:
-            return Verdict.tie(**known)
-        return Verdict.win(answer.position, probability=self._probability(reply, answer.position), **known)
+            return Verdict.tie(**facts)
+        return Verdict.win(answer.position, probability=self._probability(reply, answer.position), **facts)
 
     def _probability(self, reply: Reply, position: int) -> float | None:
         if self._answer == "confidence":
@@ -450,30 +452,30 @@ class LLMJudge(Model):
         return tagged  # also when the server does without structured output: the template asks for the tag
 
 
-def unanswered(error: ProviderError, **known: Any) -> Verdict:
-    """The verdict that a request without a reply is."""
-    known |= {"status_code": error.status, "raw_response": error.raw}
+def unanswered(error: ProviderError, **facts: Any) -> Verdict:
+    """The verdict for a request that got no reply."""
+    facts |= {"status_code": error.status, "raw_response": error.raw}
     if error.code == "content_filter":
-        return Verdict.abstain(error.message, error_code="content_filter", **known)
-    known |= {"cost": error.cost, "cost_is_estimate": error.cost is not None, "retry_after": error.retry_after}
-    return Verdict.fail(error.code, error.message, failure=error.failure, **known)
+        return Verdict.abstain(error.message, error_code="content_filter", **facts)
+    facts |= {"cost": error.cost, "cost_is_estimate": error.cost is not None, "retry_after": error.retry_after}
+    return Verdict.fail(error.code, error.message, failure=error.failure, **facts)
 
 
-def _without_answer(reply: Reply, answer: ParsedAnswer, known: Values) -> Verdict:
+def _without_answer(reply: Reply, answer: ParsedAnswer, facts: Values) -> Verdict:
     """An error, a refusal, a filter, a cut-off, an empty answer or an unreadable one: each its own code."""
     end = reply.stop_reason
     if end == "content_filter":
         reason = f"the provider's filter stopped the answer{f': {reply.refusal}' if reply.refusal else ''}"
-        return Verdict.abstain(reason, error_code="content_filter", **known)
+        return Verdict.abstain(reason, error_code="content_filter", **facts)
     if end == "refusal" or reply.refusal:
-        return Verdict.abstain(reply.refusal or "the model declined to answer", **known)
+        return Verdict.abstain(reply.refusal or "the model declined to answer", **facts)
     if answer.code == "parse_error" and end not in {"length", "error"} and declines(reply.text):
-        return Verdict.abstain(" ".join(reply.text.split())[:300], **known)
+        return Verdict.abstain(" ".join(reply.text.split())[:300], **facts)
     problem = reply.problem
     if problem is not None:
         failure = failure_of(problem.status, problem.code, problem.message)
         words = f"the provider broke the answer off: {problem.message}"
-        return Verdict.fail("http_error", words, failure=failure, **known)
+        return Verdict.fail("http_error", words, failure=failure, **facts)
     code = answer.code or "parse_error"
     words = answer.reason or "the answer cannot be read"
     if end == "length":
@@ -482,4 +484,4 @@ def _without_answer(reply: Reply, answer: ParsedAnswer, known: Values) -> Verdic
     elif not reply.text.strip():
         code = "empty_answer"
         words = "the model gave an empty answer"
-    return Verdict.fail(code, words, **known)
+    return Verdict.fail(code, words, **facts)

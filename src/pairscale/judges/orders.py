@@ -19,8 +19,8 @@ _SUMMED = (
     "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cached_tokens", "reasoning_tokens", "cost",
     "saved",
 )  # fmt: skip
-_SAYS_MORE = {"judge": 0, "transient": 1, "question": 2}
-"""Which of two failures is that of the pair."""
+_PRECEDENCE = {"judge": 0, "transient": 1, "question": 2}
+"""Of two failures, the one with the lower number becomes that of the pair."""
 
 
 def merge_orders(outcomes: Sequence[tuple[Outcome, T | None]]) -> tuple[Outcome, T | None]:
@@ -48,14 +48,14 @@ def merge_preferences(stated: Sequence[float | None]) -> float | None:
     Args:
         stated: of each order, the probability that one and the same text is better.
     """
-    known = [one for one in stated if one is not None]
-    return sum(known) / len(known) if known and len(known) == len(stated) else None
+    values = [probability for probability in stated if probability is not None]
+    return sum(values) / len(values) if values and len(values) == len(stated) else None
 
 
 def swapped(pair: JudgePair) -> JudgePair:
     """The same question with the samples in the other order, under a name of its own."""
-    first, second = dict(pair.second), dict(pair.first)  # of its own, whatever a judge does to the other order's
-    return replace(pair, first=first, second=second, uid=f"{pair.uid}~", is_swapped=True)
+    # Copies: a judge that changes its samples must not change those of the other order.
+    return replace(pair, first=dict(pair.second), second=dict(pair.first), uid=f"{pair.uid}~", is_swapped=True)
 
 
 def merge_verdicts(forward: Verdict, backward: Verdict) -> Verdict:
@@ -67,17 +67,20 @@ def merge_verdicts(forward: Verdict, backward: Verdict) -> Verdict:
         "content": _joined(forward.content, backward.content),
         "thoughts": _joined(forward.thoughts, backward.thoughts),
         "raw_response": [forward.raw_response, backward.raw_response],
-        "latency_s": max((one.latency_s for one in both if one.latency_s is not None), default=None),
+        "latency_s": max((verdict.latency_s for verdict in both if verdict.latency_s is not None), default=None),
         "cached": forward.cached and backward.cached,
         "cost_is_estimate": forward.cost_is_estimate or backward.cost_is_estimate,
         "probability": None,
     }
     for name in _SUMMED:
-        values = [getattr(one, name) for one in both if getattr(one, name) is not None]
+        values = [getattr(verdict, name) for verdict in both if getattr(verdict, name) is not None]
         merged[name] = sum(values) if values else None
     if not kind.is_answer:
         # A judge that cannot judge stops the run; else, when one order may be asked again, so may the pair.
-        failed = sorted((one for one in both if one.outcome is kind), key=lambda one: _SAYS_MORE[one.failure or ""])
+        failed = sorted(
+            (verdict for verdict in both if verdict.outcome is kind),
+            key=lambda verdict: _PRECEDENCE[verdict.failure or ""],
+        )
         return replace(failed[0], **merged)
     stated = None if backward.probability is None else 1 - backward.probability
     merged |= {"probability": merge_preferences([forward.probability, stated]), "winner_pos": winner}
@@ -144,11 +147,11 @@ class BothOrders:
                 raise half
         answered = cast("list[Verdict]", halves)
         verdict = merge_verdicts(*answered)
-        for one, half in zip(asked, answered, strict=True):
+        for question, half in zip(asked, answered, strict=True):
             if verdict.failure == "transient" and half.outcome.is_answer:
                 # Paid for already: it costs nothing when the pair is asked again.
                 free: Values = dict.fromkeys(_SUMMED)
-                self._halves[_question(one)] = replace(half, **free, cost_is_estimate=False)
+                self._halves[_question(question)] = replace(half, **free, cost_is_estimate=False)
         return verdict
 
     async def _half(self, pair: JudgePair) -> Verdict:

@@ -19,7 +19,7 @@ class PanelJudge:
     """Judges who share the comparisons: which of them answers depends on the two texts alone.
 
     So a pair that is asked again, or in the other order, goes to the same judge, also after a restart. In results and
-    in the step log, every answer stands under the name of the judge who gave it.
+    in the step log, every answer is listed under the judge who gave it.
 
     Args:
         members: two judges or more, each with a name of its own.
@@ -36,16 +36,16 @@ class PanelJudge:
             raise InputError(f"a panel has two judges or more, not {len(self.members)}")
         conditions = [member.condition for member in self.members]
         self.names = tuple(_named(conditions))
-        if any(one.backend in ("human", PANEL) for one in conditions):
+        if any(condition.backend in ("human", PANEL) for condition in conditions):
             raise InputError("people and panels cannot be members of a panel; name the judges one by one")
 
     @property
     def condition(self) -> Condition:
         """Who the members are, with all their settings."""
         own = [member.condition for member in self.members]
-        settings = {PANEL: list(self.names), "members": [one.condition_id for one in own]}
-        trait = _common([one.trait for one in own])
-        template = _common([one.template_id for one in own])
+        settings = {PANEL: list(self.names), "members": [condition.condition_id for condition in own]}
+        trait = _common([condition.trait for condition in own])
+        template = _common([condition.template_id for condition in own])
         return Condition(f"{PANEL_OF}{', '.join(self.names)}", PANEL, None, trait, template, settings)
 
     def member_of(self, first: str, second: str) -> str:
@@ -61,20 +61,20 @@ class PanelJudge:
 
     @property
     def max_cost_of(self) -> Callable[[JudgePair], float | None] | None:
-        """What a question may cost at most; None unless every member says it."""
+        """What a question may cost at most; None unless every member states it."""
         if any(judge_member(member, "max_cost_of") is None for member in self.members):
             return None
         return lambda pair: judge_member(self._asked(pair), "max_cost_of")(pair)
 
     @property
     def uses_cache(self) -> bool:
-        """Whether a member does."""
-        return any(judge_member(one, "uses_cache") for one in self.members)
+        """Whether a member uses the cache."""
+        return any(judge_member(member, "uses_cache") for member in self.members)
 
     @property
     def graded(self) -> bool:
-        """Whether every member is."""
-        return all(judge_member(one, "graded") for one in self.members)
+        """Whether every member is graded."""
+        return all(judge_member(member, "graded") for member in self.members)
 
 
 def _common(values: Sequence[str | None]) -> str | None:
@@ -83,13 +83,15 @@ def _common(values: Sequence[str | None]) -> str | None:
 
 def members_of(*judges: Any) -> list[Any]:
     """Those who are asked: the members in place of a panel, everything else as it is."""
-    return [one for judge in judges for one in (judge.members if isinstance(judge, PanelJudge) else (judge,))]
+    return [member for judge in judges for member in (judge.members if isinstance(judge, PanelJudge) else (judge,))]
 
 
 def _named(conditions: Sequence[Condition]) -> list[str]:
     """The members' names; those of the same name are told apart by their settings, or refused as the same judge."""
-    if len({one.condition_id for one in conditions}) < len(conditions):
-        raise InputError(f"a judge stands in the panel twice: {listed([one.judge_id for one in conditions])}")
+    if len({condition.condition_id for condition in conditions}) < len(conditions):
+        raise InputError(
+            f"the panel has the same judge twice: {listed([condition.judge_id for condition in conditions])}"
+        )
     names: list[str] = []
     for condition in conditions:
         name = condition.judge_id
@@ -101,7 +103,7 @@ def _named(conditions: Sequence[Condition]) -> list[str]:
 
 
 def split_panel(judge: str) -> list[str]:
-    """The members of a panel that is written as one name, with commas; one name when it is none.
+    """The members of a panel that is written as one text, with commas; a single judge is a list of one.
 
     What looks like ``name=value`` is a setting of the member before it.
     """

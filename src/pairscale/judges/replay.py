@@ -15,9 +15,9 @@ _KEPT = ("probability", "content", "thoughts", "model", "object_type", "prompt_t
 class ReplayJudge(FreeJudge):
     """A judge that gives the answers of a results table, exactly and only those.
 
-    The order counts: an answer to *a, b* is none to *b, a*. A pair that was recorded several times gives its answers
+    The order counts: an answer to *a, b* is not one to *b, a*. A pair that was recorded several times gives its answers
     in their order, by the occurrence in the question's ``uid`` (``a:b#2`` is the second of *a, b*); any other name
-    says nothing of that, and gets the first. What was not recorded is an abstention.
+    gets the first. What was not recorded is an abstention.
 
     Args:
         results: results of any shape that :func:`pairscale.core.comparisons.as_comparisons` knows.
@@ -46,10 +46,10 @@ class ReplayJudge(FreeJudge):
         if index >= len(recorded):
             return Verdict.abstain(f"no answer was recorded for {first!r}, {second!r} (occurrence {index + 1})")
         row = recorded[index]
-        known = {name: row[name] for name in _KEPT if row.get(name) is not None}
+        facts = {name: row[name] for name in _KEPT if row.get(name) is not None}
         if row["better_id"] in (first, second):
-            return Verdict.win(1 if row["better_id"] == first else 2, **known)
+            return Verdict.win(1 if row["better_id"] == first else 2, **facts)
         outcome = Outcome(row.get("outcome") or Outcome.ABSTENTION)
         if not outcome.is_answer:
-            known |= {"error_code": "judge_error", "error_message": row.get("error_message") or "recorded so"}
-        return Verdict(outcome, **known)
+            facts |= {"error_code": "judge_error", "error_message": row.get("error_message") or "recorded so"}
+        return Verdict(outcome, **facts)

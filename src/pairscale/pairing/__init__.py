@@ -1,4 +1,4 @@
-"""Pairs: which samples meet, and which of the two stands first."""
+"""Pairs: which samples meet, and which of the two is shown first."""
 
 from pairscale.pairing.graph import PairSummary, summarize_pairs
 from pairscale.pairing.make import make_pairs, sample_pairs

@@ -1,4 +1,4 @@
-"""Who meets whom: degrees, positions, and whether everybody is linked to everybody."""
+"""Which samples are paired: degrees, positions, and whether all of them are linked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PairSummary(ReprMixin, table="degrees"):
     Attributes:
         n_items: samples that occur, or were named.
         n_pairs: rows.
-        n_unordered: different pairs, whichever stands first.
+        n_unordered: different pairs, in whichever order.
         degrees: ``ID``, ``degree`` (rows that it is in), ``pos_count_1``, ``pos_count_2``, ``component`` (1 is the
             largest), in the order of the ids.
         components: the linked groups, largest first; scores can only be compared within one.

@@ -36,7 +36,7 @@ def make_pairs(samples: Table) -> pl.DataFrame:
 
 
 def some_pairs(samples: Table, n_pairs: int, seed: int | None = None) -> pl.DataFrame:
-    """So many of all pairs, all equally likely, in random order, without making the others.
+    """A number of all pairs, all equally likely, in random order, without making the others.
 
     Args:
         samples: a table with ``ID`` and ``text``.

@@ -1,4 +1,4 @@
-"""Which sample stands first: at random, in turn, or the other way round."""
+"""Which sample is shown first: at random, in turn, or the other way round."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def read_pairs(
         b_col: The column of the text that is shown second; by default ``text2``.
         strict: Raise an error if a file of a folder was not read.
         skip_unreadable: Continue without the files that need an optional package that is not installed.
-        tell: Is told what was read, where ``data`` is samples.
+        tell: Called with what was read, where ``data`` is samples.
 
     Returns:
         The pairs, and the ids of all samples where ``data`` is samples.
@@ -84,9 +84,9 @@ def read_given_pairs(
     Raises:
         InputError: If it is a folder, or holds no pairs.
     """
-    found = _pairs_in(pairs, encoding, a_col, b_col)
-    if found is not None and found.height:
-        return found
+    table = _pairs_in(pairs, encoding, a_col, b_col)
+    if table is not None and table.height:
+        return table
     if not isinstance(pairs, str | os.PathLike):
         return as_pairs(pairs)
     raise InputError(

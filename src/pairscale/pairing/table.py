@@ -46,8 +46,8 @@ def as_pairs(pairs: Table) -> pl.DataFrame:
     return frame.select(*PAIRS, *(name for name in frame.columns if name not in PAIRS))
 
 
-def told_of_both(pairs: pl.DataFrame) -> list[str]:
-    """What a table tells of both samples of a pair: ``text`` where it has ``text1`` and ``text2``."""
+def paired_columns(pairs: pl.DataFrame) -> list[str]:
+    """The columns that describe both samples of a pair: ``text`` where there are ``text1`` and ``text2``."""
     return [name[:-1] for name in pairs.columns if name[-1:] == "1" and f"{name[:-1]}2" in pairs.columns]
 
 
@@ -72,7 +72,7 @@ def swapped(pairs: pl.DataFrame, where: NDArray[np.bool_]) -> pl.DataFrame:
     n = pairs.height
     rows = np.arange(n)
     others = {}
-    for name in told_of_both(pairs):
+    for name in paired_columns(pairs):
         others[f"{name}1"] = f"{name}2"
         others[f"{name}2"] = f"{name}1"
     columns = []
@@ -127,7 +127,7 @@ def count_cells(first: Ints, second: Ints, n: int, times: Ints | None = None) ->
         first: the first number of each pair.
         second: the second.
         n: above all of them.
-        times: how often each pair stands for itself; once by default.
+        times: how often each pair counts; once by default.
     """
     table = pl.DataFrame({"cell": first * n + second})
     number_of = pl.len()

@@ -39,9 +39,9 @@ def signature(secret: str, *parts: object) -> str:
     return hmac.new(secret.encode(), "|".join(map(str, parts)).encode(), sha256).hexdigest()
 
 
-def is_signed(given: str, secret: str, *parts: object) -> bool:
-    """Whether it does."""
-    return hmac.compare_digest(given.encode("utf-8", "replace"), signature(secret, *parts).encode())
+def is_signed(presented: str, secret: str, *parts: object) -> bool:
+    """Whether a form carries the signature of a page of ours."""
+    return hmac.compare_digest(presented.encode("utf-8", "replace"), signature(secret, *parts).encode())
 
 
 class Guard:
@@ -74,19 +74,19 @@ class Guard:
         if not _is_known(headers.get("host", ""), self._hosts):
             return PlainTextResponse("this page is not served under that name; see --url\n", 400)
         length = headers.get("content-length", "0")
-        is_open_ended = "transfer-encoding" in headers  # such a body may be of any size
+        is_open_ended = "transfer-encoding" in headers  # whose body may be of any size
         if is_open_ended or not length.isdecimal() or int(length) > MOST_BYTES:
-            return PlainTextResponse("too much at once\n", 413)
+            return PlainTextResponse("this is too large\n", 413)
         # With no-referrer, browsers say "Origin: null"; this one they say truly, and no page can forge it.
         site = headers.get("sec-fetch-site", "same-origin")
         if method not in {"GET", "HEAD"} and site not in {"same-origin", "none"}:
-            return PlainTextResponse("forms of other sites are not taken\n", 403)
+            return PlainTextResponse("forms from other sites are not accepted\n", 403)
         return None
 
 
-def _is_known(host: str, known: Collection[str]) -> bool:
+def _is_known(host: str, hosts: Collection[str]) -> bool:
     name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-    if name.lower() in known:
+    if name.lower() in hosts:
         return True
     try:
         ipaddress.ip_address(name.strip("[]"))

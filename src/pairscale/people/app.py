@@ -88,19 +88,19 @@ def _add_labelling(app: FastAPI, source: LabelStore, instructions: str, plain: b
     @app.get("/l/{token}")
     def ask(token: Token, why: str = "") -> Response:
         labeller = who(token)
-        found = source.next(labeller)
-        standing = source.standing(labeller)
+        turn = source.next(labeller)
+        progress = source.progress(labeller)
         common = {
-            "labeller": labeller, "standing": standing, "notice": _NOTICES.get(why, ""), "undoes": source.undoes,
+            "labeller": labeller, "progress": progress, "notice": _NOTICES.get(why, ""), "undoes": source.undoes,
             "undo_csrf": signature(source.secret, "undo", token), "guide": guide, "recent": source.recent(labeller),
         }  # fmt: skip
-        if isinstance(found, LabelQuestion):
-            csrf = signature(source.secret, "answer", token, found.question_id)
-            asked = {"question": found, "ties": source.ties, "reasons": SKIP_REASONS, "text": text, "csrf": csrf}
+        if isinstance(turn, LabelQuestion):
+            csrf = signature(source.secret, "answer", token, turn.question_id)
+            asked = {"question": turn, "ties": source.ties, "reasons": SKIP_REASONS, "text": text, "csrf": csrf}
             return page("label.html", common | asked)
-        if found == "paused":
+        if turn == "paused":
             return page("paused.html", common)
-        if found == "waiting":
+        if turn == "waiting":
             return page("waiting.html", common, headers={"refresh": str(_WAIT_SECONDS[source.undoes])})
         return page("done.html", common)
 
@@ -152,7 +152,7 @@ def _clean(text: str) -> str:
 
 def _add_owner(app: FastAPI, store: LabelStore) -> None:
     """Progress, links, agreement, warnings and downloads."""
-    seen: dict[tuple[int, ...], Overview] = {}  # the last one: with many labellers, agreement takes seconds
+    seen: dict[tuple[int, ...], Overview] = {}  # the last overview: with many labellers, agreement takes seconds
 
     def look() -> Overview:
         state = store.state()

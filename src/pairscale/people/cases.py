@@ -36,7 +36,7 @@ class Case:
     Attributes:
         case_id: its name in the manifest and in the labels.
         task_id: the task that both texts answer.
-        criterion: in what one may be better.
+        criterion: what one text may be better in.
         task_input: the task itself; may be empty.
         response_1: the first text.
         response_2: the second.
@@ -64,7 +64,7 @@ class Case:
 
     @property
     def length(self) -> int:
-        """How much there is to read, in letters."""
+        """How much there is to read, in characters."""
         return len(self.task_input) + len(self.response_1) + len(self.response_2)
 
 
@@ -80,11 +80,11 @@ def read_cases(
 
     A manifest has ``case_id task_id criterion task_input response_1 response_2``, pairs have ``ID1 text1 ID2 text2``. A
     manifest's key, ``first_variant``, is never read. Of pairs, each two samples make one case, whichever of them
-    stands first. A run file gives the cases that are labelled in it, and those of its own pairs.
+    is first. A run file gives the cases that are labelled in it, and those of its own pairs.
 
     Args:
         source: the file, or the database URL of a run.
-        criterion: in what one may be better, for pairs; a run file knows its trait, and a manifest its criteria.
+        criterion: what one text may be better in, for pairs; a run file knows its trait, and a manifest its criteria.
         a_col: of pairs, the column of the first text, where it is not ``text1``.
         b_col: of pairs, the column of the second text, where it is not ``text2``.
         encoding: of a text file that is not UTF-8.
@@ -137,24 +137,24 @@ def clean_text(value: Any) -> str:
 
 
 def _checked(cases: Iterable[Case], path: FilePath) -> list[Case]:
-    found = list(cases)
-    if not found:
+    checked = list(cases)
+    if not checked:
         raise InputError(f"{path} holds no case to label")
-    names = [case.case_id for case in found]
+    names = [case.case_id for case in checked]
     if len(set(names)) < len(names):
         twice = sorted(name for name, times in Counter(names).items() if times > 1)
         raise InputError(f"{path}: case_id {listed(twice)} appears more than once; every case needs its own")
-    return found
+    return checked
 
 
 def _from_pairs(table: pl.DataFrame, criterion: str) -> list[Case]:
-    from pairscale.pairing.table import as_pairs, told_of_both
+    from pairscale.pairing.table import as_pairs, paired_columns
 
-    given = as_pairs(table)
-    more = [name for name in told_of_both(given) if f"{name}1" not in PAIRS]
+    checked = as_pairs(table)
+    more = [name for name in paired_columns(checked) if f"{name}1" not in PAIRS]
     pairs: list[_Named] = []
     columns: dict[str, Row] = {}
-    for row in given.iter_rows(named=True):
+    for row in checked.iter_rows(named=True):
         pairs.append((row.get("pair_uid") or row.get("custom_id"), *(row[name] for name in PAIRS)))
         for side in "12":
             columns[row[f"ID{side}"]] = {name: row[f"{name}{side}"] for name in more}
@@ -172,7 +172,7 @@ def _from_run(run: FilePath, criterion: str | None) -> list[Case]:
         texts = dict(store.items().select("ID", "text").iter_rows())
         kept = connection.execute(select(label_cases).order_by(label_cases.c.case_number)).all()
         query = select(pairs.c.custom_id, pairs.c.ID1, pairs.c.ID2).order_by(pairs.c.pair_id)
-        found = [(uid, one, two) for uid, one, two in connection.execute(query)]
+        own_pairs = [(uid, first, second) for uid, first, second in connection.execute(query)]
         traits = {trait for (trait,) in connection.execute(select(conditions.c.trait)) if trait}
     if any(row.ID1 is None for row in kept):
         return _of_manifest(kept, run, criterion)
@@ -181,8 +181,8 @@ def _from_run(run: FilePath, criterion: str | None) -> list[Case]:
     about = criterion or (kept[0].criterion if kept else _named(next(iter(traits), None)))
     begun = {frozenset((row.ID1, row.ID2)) for row in kept}
     names = [(row.case_id, row.ID1, row.ID2) for row in kept]
-    names += [(uid, one, two) for uid, one, two in found if frozenset((one, two)) not in begun]
-    return _each_once([(uid, one, texts[one], two, texts[two]) for uid, one, two in names], about, {})
+    names += [(uid, first, second) for uid, first, second in own_pairs if frozenset((first, second)) not in begun]
+    return _each_once([(uid, first, texts[first], second, texts[second]) for uid, first, second in names], about, {})
 
 
 def _of_manifest(rows: Sequence[Any], run: FilePath, criterion: str | None) -> list[Case]:

@@ -1,4 +1,4 @@
-"""What the owner sees: how far it is, who agrees with whom, who clicks too fast, who leans to a side."""
+"""What the owner sees: the progress, who agrees with whom, who clicks too fast, who prefers a side."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
 FAST_LETTERS = 100.0
-"""Letters per second beyond which no one reads: three times as fast as a quick reader."""
+"""Characters per second beyond which no one reads: three times as fast as a quick reader."""
 
 _LEAN_P = 0.01
 _FEWEST = 5  # labels before a labeller is called fast
@@ -42,7 +42,7 @@ class LabellerView:
         skipped: skips.
         ties: of the labels.
         seconds: the median time of a decision; None without any.
-        letters: the median number of letters per second.
+        letters: the median number of characters per second.
         is_fast: whether that is too fast to have read the texts.
         left: of the labels that prefer a side, those for the left one.
         sided: labels that prefer a side.
@@ -100,7 +100,7 @@ class CriterionView:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """All of it.
+    """Everything on the owner's page.
 
     Attributes:
         labels: labels that count.
@@ -126,7 +126,7 @@ class Overview:
 
 
 def overview(store: LabelStore) -> Overview:
-    """Everything that the owner's page shows."""
+    """Compute what the owner's page shows."""
     cases = store.cases
     rows = store.run.labels().to_dicts()
     labels, wanted = store.totals()

@@ -23,8 +23,8 @@ from pairscale.core.timelimit import Clock
 from pairscale.core.traits import Trait
 from pairscale.judges.base import Verdict
 from pairscale.people.cases import Case, clean_text
-from pairscale.store import labels as tables
-from pairscale.store.database import following
+from pairscale.store import labels as labelling
+from pairscale.store.database import next_number
 from pairscale.store.runfile import open_run
 from pairscale.store.schema import label_cases, label_questions, labellers, labels
 
@@ -72,10 +72,10 @@ class LabelQuestion:
     """What a labeller is asked.
 
     Attributes:
-        question_id: what the page calls it; it says nothing of the case.
+        question_id: what the page calls it; it does not reveal the case.
         left: the text that is shown first.
         right: the other one.
-        criterion: in what one may be better.
+        criterion: what one text may be better in.
         definition: of the criterion; may be empty.
         task_input: what both texts answer; may be empty.
         case_id: the case, which no page shows; empty for a question of a run.
@@ -97,8 +97,8 @@ Turn: TypeAlias = LabelQuestion | Literal["waiting", "done", "paused"]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How far the labelling is.
+class LabelProgress:
+    """The progress of labelling.
 
     Attributes:
         mine: labels and skips of the labeller.
@@ -190,18 +190,18 @@ class LabelStore:
         self._write = write
         self._hold = hold
         self._clock = clock
-        self.run = tables.open_private(run) if write else open_run(run)
+        self.run = labelling.open_private(run) if write else open_run(run)
         self.name = self.run.name
-        given = {"labels_per_case": labels_per_case, "ties": ties, "seed": seed}
-        new = {"labels_per_case": 2 if len(names) > 1 else 1, "ties": True, "seed": secrets.randbits(53)}
-        links = {"owner_token": tables.new_token(), "secret": tables.new_token()}
+        wanted = {"labels_per_case": labels_per_case, "ties": ties, "seed": seed}
+        defaults = {"labels_per_case": 2 if len(names) > 1 else 1, "ties": True, "seed": secrets.randbits(53)}
+        links = {"owner_token": labelling.new_token(), "secret": labelling.new_token()}
         try:
             with self.run.snapshot():  # one transaction: what is refused leaves nothing
                 self._enter()
                 for name in names:
                     self.add_labeller(name)
-                settings = self._settings(tables.LABELLING, given, new)
-                kept = self._settings(tables.LINKS, {"owner_token": owner_token}, links)
+                settings = self._settings(labelling.LABELLING, wanted, defaults)
+                kept = self._settings(labelling.LINKS, {"owner_token": owner_token}, links)
         except BaseException:
             self.close()
             raise
@@ -227,39 +227,39 @@ class LabelStore:
             raise StoreError(f"{self.name} was opened to read its labels; open it with write=True to change them")
         return self.run.writer.changing()
 
-    def _settings(self, fact: str, given: Values, new: Values) -> dict[str, Any]:
-        """What is given, else what the run file says, else what is new."""
+    def _settings(self, fact: str, wanted: Values, defaults: Values) -> dict[str, Any]:
+        """The settings that are wanted, else those of the run file, else the defaults; changes are kept."""
         kept = self.run.get_meta(fact) or {}
-        values = {**new, **kept, **{name: value for name, value in given.items() if value is not None}}
-        if values != kept and (self._write or any(value is not None for value in given.values())):
+        values = {**defaults, **kept, **{name: value for name, value in wanted.items() if value is not None}}
+        if values != kept and (self._write or any(value is not None for value in wanted.values())):
             with self._changing():
                 self.run.set_meta(fact, values)
         return values
 
     def _enter(self) -> None:
         """Check the cases against those of the run file, and add the new ones."""
-        given = self.cases
+        cases = self.cases
         with self.run.transaction() as connection:
             kept = connection.execute(select(_CASES.case_id, _CASES.digest))
-            known = {row.case_id: row.digest for row in kept}
-        changed = [name for name, digest in known.items() if name in given and given[name].digest != digest]
+            digests = {row.case_id: row.digest for row in kept}
+        changed = [name for name, digest in digests.items() if name in cases and cases[name].digest != digest]
         if changed:
             raise StoreMismatchError(
                 f"{self.name} holds labels of other texts or another criterion under {listed(changed)}; restore them, "
                 "or use another run file for these labels"
             )
-        missing = sorted(known.keys() - given.keys())
+        missing = sorted(digests.keys() - cases.keys())
         if missing:
             raise StoreMismatchError(
                 f"{self.name} holds the cases {listed(missing)}, which are not among those given; "
                 "use another run file for these labels"
             )
         if not self._write:
-            if not known:
+            if not digests:
                 raise InputError(f"{self.name} holds no labels yet; `pairscale label` collects them")
-            self.cases = {name: given[name] for name in known}
+            self.cases = {name: cases[name] for name in digests}
             return
-        self.add(case for name, case in given.items() if name not in known)
+        self.add(case for name, case in cases.items() if name not in digests)
 
     def add(self, cases: Iterable[Case]) -> None:
         """Add new cases."""
@@ -269,7 +269,7 @@ class LabelStore:
         self._enter_items(new)
         rows = []
         with self.run.transaction() as connection:
-            first = following(connection, _CASES.case_number)
+            first = next_number(connection, _CASES.case_number)
         for number, case in enumerate(new, start=first):
             self.cases[case.case_id] = case
             row = {name: getattr(case, name) for name in _CASE_FIELDS}
@@ -289,14 +289,14 @@ class LabelStore:
                 more |= {case.ID1: case.columns_1, case.ID2: case.columns_2}
         if not texts:
             return
-        known = {name: clean_text(text) for name, text in self.run.items().select("ID", "text").iter_rows()}
-        changed = [name for name, text in texts.items() if known.get(name, text) != text]
+        stored = {name: clean_text(text) for name, text in self.run.items().select("ID", "text").iter_rows()}
+        changed = [name for name, text in texts.items() if stored.get(name, text) != text]
         if changed:
             raise StoreMismatchError(
                 f"{self.name} holds another text for {listed(changed)}; restore the text, or use another run file"
             )
         self.run.add_items(
-            {**more[name], "ID": name, "text": text} for name, text in texts.items() if name not in known
+            {**more[name], "ID": name, "text": text} for name, text in texts.items() if name not in stored
         )
 
     # Labellers
@@ -306,12 +306,12 @@ class LabelStore:
         name = _checked_name(name)
         with self._changing() as change:
             connection = change.connection
-            found = connection.execute(select(*_LABELLER).where(_WHO.name == name)).first()
-            if found is None:
-                made = Labeller(following(connection, _WHO.labeller_id), name, token or tables.new_token())
-                change.insert(labellers, [asdict(made) | {"joined_at": utc_now()}])
-                return made
-        return Labeller(*found)
+            row = connection.execute(select(*_LABELLER).where(_WHO.name == name)).first()
+            if row is None:
+                labeller = Labeller(next_number(connection, _WHO.labeller_id), name, token or labelling.new_token())
+                change.insert(labellers, [asdict(labeller) | {"joined_at": utc_now()}])
+                return labeller
+        return Labeller(*row)
 
     def labellers(self) -> list[Labeller]:
         """All labellers, in the order in which they were added."""
@@ -320,8 +320,10 @@ class LabelStore:
 
     def labeller_of(self, token: str) -> Labeller | None:
         """Whose link it is; all are compared, each in constant time."""
-        given = token.encode("utf-8", "replace")
-        matching = [one for one in self.labellers() if hmac.compare_digest(one.token.encode(), given)]
+        presented = token.encode("utf-8", "replace")
+        matching = [
+            labeller for labeller in self.labellers() if hmac.compare_digest(labeller.token.encode(), presented)
+        ]
         return next(iter(matching), None)
 
     # Questions
@@ -361,10 +363,10 @@ class LabelStore:
             place = self._order(labeller.name)
             number = min(new, key=lambda number: (-free[number], place(number)))
             swapped = self._is_swapped(labeller.name, names[number])
-            question_id = following(connection, _QUESTIONS.question_id)
-            made = {"question_id": question_id, "labeller_id": me, "case_number": number, "swapped": swapped}
-            made |= {"shown_at": now, "held_until": now + self._hold, "done": False}
-            change.insert(label_questions, [made])
+            question_id = next_number(connection, _QUESTIONS.question_id)
+            new_question = {"question_id": question_id, "labeller_id": me, "case_number": number, "swapped": swapped}
+            new_question |= {"shown_at": now, "held_until": now + self._hold, "done": False}
+            change.insert(label_questions, [new_question])
             return self._question(question_id, names[number], swapped)
 
     def _order(self, name: str) -> Callable[[int], int]:
@@ -382,13 +384,14 @@ class LabelStore:
         return LabelQuestion(question_id, left, right, case.criterion, "", case.task_input, case_id, swapped)
 
     def _keep(self, connection: Connection, row: Any, now: float) -> None:
-        """Hold a question longer; one that had lapsed is shown as if for the first time. Not at every reload."""
+        """Hold a question longer, though not at every reload; one whose hold had ended counts as shown just now."""
         if row.held_until - now > self._hold / 2:
             return
         shown = now if row.held_until <= now else row.shown_at
         _change_question(connection, row.question_id, held_until=now + self._hold, shown_at=shown)
 
     def _is_swapped(self, name: str, case_id: str) -> bool:
+        """Whether a labeller sees the second text of a case first, by a draw of their own."""
         draw = random.Random(f"{self._seed}|{name}|{case_id}").random()  # noqa: S311 - a side, not a secret
         return self.shuffles and draw < 0.5
 
@@ -429,16 +432,16 @@ class LabelStore:
         )
         with self._changing() as change:
             connection = change.connection
-            found = connection.execute(theirs).first()
-            if found is None:
+            question = connection.execute(theirs).first()
+            if question is None:
                 raise InputError("that question belongs to another labeller")
-            if found.done:
+            if question.done:
                 return False
-            since = max(0, round(1000 * (self._clock() - found.shown_at)))
+            since = max(0, round(1000 * (self._clock() - question.shown_at)))
             label = {
-                "label_id": following(connection, _LABELS.label_id),
+                "label_id": next_number(connection, _LABELS.label_id),
                 "question_id": question_id,
-                "preferred": _OTHER[choice] if choice is not None and found.swapped else choice,
+                "preferred": _OTHER[choice] if choice is not None and question.swapped else choice,
                 "skipped": None if skipped is None else clean_text(skipped),
                 "comment": clean_text(comment) if comment else None,
                 "decision_ms": since if elapsed_ms is None else min(max(0, elapsed_ms), since),
@@ -447,7 +450,7 @@ class LabelStore:
             change.insert(labels, [label])
             _change_question(connection, question_id, done=True)
             if choice is not None:
-                _count(connection, found.case_number, 1)
+                _count(connection, question.case_number, 1)
         return True
 
     def undo(self, labeller: Labeller, question_id: int | None = None) -> bool:
@@ -482,13 +485,14 @@ class LabelStore:
         return answers
 
     def _latest(self, connection: Connection, labeller: Labeller, most: int | None = None) -> Sequence[Any]:
-        return connection.execute(tables.LATEST_FIRST.limit(most), {"me": labeller.labeller_id}).all()
+        """The standing labels and skips of a labeller, the last one first."""
+        return connection.execute(labelling.LATEST_FIRST.limit(most), {"me": labeller.labeller_id}).all()
 
     # People who pause or leave
 
     def paused(self) -> list[str]:
         """The names of those who are not asked at present."""
-        return list(self.run.get_meta(tables.PAUSED) or [])
+        return list(self.run.get_meta(labelling.PAUSED) or [])
 
     def pause(self, labeller: Labeller, paused: bool = True) -> None:
         """Ask a labeller nothing from now on, or ask them again; what they hold is free at once."""
@@ -497,7 +501,7 @@ class LabelStore:
             names.append(labeller.name)
         held = update(label_questions).where(_QUESTIONS.labeller_id == labeller.labeller_id, _QUESTIONS.done.is_(False))
         with self._changing() as change:
-            change.set_fact(tables.PAUSED, names)
+            change.set_fact(labelling.PAUSED, names)
             change.connection.execute(held.values(held_until=0))
 
     def withdraw(self, labeller: Labeller) -> int:
@@ -513,11 +517,11 @@ class LabelStore:
 
     # Reading
 
-    def standing(self, labeller: Labeller) -> Standing:
-        """How far it is, for a labeller's page."""
+    def progress(self, labeller: Labeller) -> LabelProgress:
+        """The progress, for a labeller's page."""
         mine = select(func.count()).where(_QUESTIONS.labeller_id == labeller.labeller_id, _QUESTIONS.done.is_(True))
         with self.run.transaction() as connection:
-            return Standing(connection.execute(mine).scalar_one(), *self._totals(connection))
+            return LabelProgress(connection.execute(mine).scalar_one(), *self._totals(connection))
 
     def totals(self) -> tuple[int, int]:
         """Labels that count, and labels when all is done."""
@@ -525,8 +529,9 @@ class LabelStore:
             return self._totals(connection)
 
     def _totals(self, connection: Connection) -> tuple[int, int]:
-        given, cases = connection.execute(tables.TOTALS, {"k": self.labels_per_case}).one()
-        return int(given), cases * self.labels_per_case
+        """Labels that count, and labels when all is done."""
+        n_labels, n_cases = connection.execute(labelling.TOTALS, {"k": self.labels_per_case}).one()
+        return int(n_labels), n_cases * self.labels_per_case
 
     def state(self) -> tuple[int, ...]:
         """Numbers that differ whenever anything has changed that an overview shows."""
@@ -541,7 +546,7 @@ def _change_question(connection: Connection, question_id: int, **values: Any) ->
 
 
 def _take_back(change: Change, rows: Sequence[Any]) -> None:
-    """Labels no longer stand; they are kept."""
+    """Mark labels as taken back; they stay in the run file."""
     for row in rows:
         change.connection.execute(update(labels).where(_LABELS.label_id == row.label_id).values(undone_at=utc_now()))
         change.changed(labels, [row.label_id])
@@ -550,6 +555,7 @@ def _take_back(change: Change, rows: Sequence[Any]) -> None:
 
 
 def _count(connection: Connection, case_number: int, step: int) -> None:
+    """Add to the number of standing labels of a case."""
     counted = update(label_cases).where(_CASES.case_number == case_number)
     connection.execute(counted.values(n_labels=_CASES.n_labels + step))
 
@@ -588,7 +594,7 @@ class LiveQuestions(LabelStore):
         asking: FilePath | None = None,
     ) -> None:
         names = [_checked_name(name) for name in people]
-        links = None if asking is None else tables.links_of_people(asking, names)
+        links = None if asking is None else labelling.links_of_people(asking, names)
         super().__init__(None, [], labels_per_case=1, hold=_LIVE_HOLD_S)
         tokens: Mapping[str, str] = {}
         if links is not None:
@@ -619,6 +625,7 @@ class LiveQuestions(LabelStore):
         return "done"
 
     def _free(self, labeller: Labeller) -> LabelQuestion | None:
+        """A question that the run still waits for, and that no one else is answering; None when there is none."""
         new = {str(number): pair for number, pair in self._queue.waiting.items() if str(number) not in self.cases}
         about = (self._trait.name, "")
         self.add(
@@ -638,37 +645,37 @@ class LiveQuestions(LabelStore):
         if not super().answer(labeller, question_id, choice, **more):
             return False
         name = self._asked[question_id]
-        given = [label for label in self.run.labels().to_dicts() if label["case_id"] == name]
-        skips = {label["labeller"]: label["skipped"] for label in given if label["skipped"]}
+        question_labels = [label for label in self.run.labels().to_dicts() if label["case_id"] == name]
+        skips = {label["labeller"]: label["skipped"] for label in question_labels if label["skipped"]}
         asked = {person.name for person in self.labellers()} - set(self.paused())
         if choice is None and asked - skips.keys():
             with self._queue.changed:
                 self._queue.changed.notify_all()
             return True
-        last = given[-1]
-        known: Values = {
+        last = question_labels[-1]
+        facts: Values = {
             "model": labeller.name,
             "content": last["comment"],
             "raw_response": {name: last[name] for name in ("labeller", "comment", "decision_ms")} | {"skips": skips},
             "latency_s": last["decision_ms"] / 1000,
         }
         if choice is None:
-            verdict = Verdict.abstain("; ".join(f"{who}: {reason}" for who, reason in skips.items()), **known)
+            verdict = Verdict.abstain("; ".join(f"{who}: {reason}" for who, reason in skips.items()), **facts)
         elif choice == "tie":
-            verdict = Verdict.tie(**known)
+            verdict = Verdict.tie(**facts)
         else:
-            verdict = Verdict.win(1 if choice == "1" else 2, **known)
+            verdict = Verdict.win(1 if choice == "1" else 2, **facts)
         self._queue.settle(int(name), verdict)
         return True
 
     def undo(self, _labeller: Labeller, _question_id: int | None = None) -> bool:
-        """Take nothing back: the run has used the answer already."""
+        """Take nothing back: the run has already used the answer."""
         return False
 
     def recent(self, _labeller: Labeller) -> list[RecentAnswer]:
-        """None: no answer can be changed."""
+        """An empty list: no answer can be changed."""
         return []
 
-    def standing(self, labeller: Labeller) -> Standing:
+    def progress(self, labeller: Labeller) -> LabelProgress:
         """How much was answered; only the run knows how much is left."""
-        return replace(super().standing(labeller), wanted=None)
+        return replace(super().progress(labeller), wanted=None)

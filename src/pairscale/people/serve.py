@@ -75,7 +75,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class LabelSite:
-    """Where the people go who answer.
+    """The links of the people who answer.
 
     Attributes:
         url: the beginning of every link.
@@ -235,8 +235,8 @@ def _serving(make_app: Callable[..., FastAPI], address: Address) -> Iterator[str
 
 def _bound(address: Address) -> socket.socket:
     try:
-        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, where = found[0]
+        addresses = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, where = addresses[0]
         return socket.create_server(where[:2], family=family, backlog=256)
     except OSError as error:
         raise InputError(

@@ -34,7 +34,7 @@ def label_in_terminal(
     say = show or _to_stderr
     asked = ask or _from_stdin
     labeller = store.add_labeller(name)
-    before = store.standing(labeller).mine
+    before = store.progress(labeller).mine
     choices = "1 / 2 / tie" if store.ties else "1 / 2"
     say("Also: skip REASON, undo, quit.")
     question = store.next(labeller)
@@ -50,7 +50,7 @@ def label_in_terminal(
         say("Done. Thank you!")
     elif question == "waiting":
         say("What is left is with other people now; come back later.")
-    return store.standing(labeller).mine - before
+    return store.progress(labeller).mine - before
 
 
 def _shown(question: LabelQuestion) -> str:
@@ -62,16 +62,16 @@ def _answered(
     store: LabelStore, labeller: Labeller, question: LabelQuestion, typed: str, say: Callable[[str], None]
 ) -> bool:
     """Do what was typed; False to quit."""
-    word, _, rest = typed.strip().partition(" ")
+    word, _, remark = typed.strip().partition(" ")
     word = {"t": "tie", "s": "skip", "u": "undo", "q": "quit"}.get(word.lower(), word.lower())
     if word == "quit":
         return False
     if word == "undo":
         say("Taken back." if store.undo(labeller) else "There is nothing to take back.")
-    elif word == "skip" and rest.strip():
-        store.answer(labeller, question.question_id, None, skipped=rest.strip())
+    elif word == "skip" and remark.strip():
+        store.answer(labeller, question.question_id, None, skipped=remark.strip())
     elif word in {"1", "2"} or (word == "tie" and store.ties):
-        store.answer(labeller, question.question_id, word, comment=rest.strip() or None)  # type: ignore[arg-type]
+        store.answer(labeller, question.question_id, word, comment=remark.strip() or None)  # type: ignore[arg-type]
     else:
         say("To skip, say why: skip REASON." if word == "skip" else "Please answer 1 or 2" + ", or tie." * store.ties)
     return True

@@ -32,10 +32,10 @@ _LAST_PORT = 65535
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Labelling(ReprMixin, table="labels", columns=None):
-    """How far labelling is.
+    """The progress of labelling.
 
     Attributes:
-        labels: one row per label or skip that stands.
+        labels: one row per label or skip that was not taken back.
         overview: labellers and criteria, with warnings and agreement.
         run: the run file that keeps the labels.
         done: labels that count.
@@ -90,7 +90,7 @@ def label(
         labellers: Names of the labellers (a list, or ``"ann,bob"``), or how many there are.
         labels_per_case: Labels that each case gets; by default 1 with one labeller and 2 with more.
         instructions: A Markdown file that labellers read first.
-        criterion: In what one may be better; for pairs, which do not say it.
+        criterion: What one text may be better in; for pairs, which name no criterion.
         ties: Whether a tie is allowed; by default as before, else yes.
         plain: Show texts as they are written, not as Markdown.
         host: Address to listen on; ``127.0.0.1`` is reached from this machine alone.
@@ -143,32 +143,33 @@ def label(
             label_in_terminal(store, names[0] if names else "terminal")
         else:
             code = _serve(store, address, read_instructions(instructions), plain)
-        return _found(store, kept, code)
+        return _labelling(store, kept, code)
 
 
 def _status(run: str, cases: Sequence[Case], names: Sequence[str], settings: Values) -> Labelling:
-    """How far it is; only reads, so that it works while another process labels."""
+    """The progress; only reads, so that it works while another process labels."""
     if names or any(value is not None for value in settings.values()):
         raise InputError("`status=` changes nothing; leave out `labellers=` and the settings of labelling")
     if "://" not in run and not Path(run).exists():
         raise InputError(f"{run}: no labels yet; run it without `status=` to collect them")
     with LabelStore(run, cases, write=False) as store:
-        return _found(store, run)
+        return _labelling(store, run)
 
 
-def _found(store: LabelStore, run: str, exit_code: int = 0) -> Labelling:
+def _labelling(store: LabelStore, run: str, exit_code: int = 0) -> Labelling:
+    """The labels and the progress, as :func:`label` returns them."""
     view = overview(store)
     return Labelling(label_table(store), view, run, view.labels, view.wanted, exit_code)
 
 
 def _serve(store: LabelStore, address: Address, instructions: str, plain: bool) -> int:
-    """Serve until Ctrl-C or SIGTERM; gives the exit code of that."""
+    """Serve until Ctrl-C or SIGTERM; returns the exit code for it."""
     if not store.labellers():
         store.add_labeller("labeller-1")
-    there = len(store.labellers())
+    n_labellers = len(store.labellers())
     wanted = store.labels_per_case
-    if there < wanted:
-        _say(f"note: each case needs {wanted} labels by different people, and there are {there}; add labellers")
+    if n_labellers < wanted:
+        _say(f"note: each case needs {wanted} labels by different people, and there are {n_labellers}; add labellers")
     with serve_labels(store, address=address, instructions=instructions, plain=plain) as site:
         _say(f"{len(store.cases):,} cases, {wanted} label{'s' * (wanted != 1)} each, kept in {store.name}")
         show_links({"owner": site.owner, **site.links})
@@ -202,9 +203,9 @@ def labeller_names(labellers: str | int | Sequence[str] | None) -> list[str]:
     if isinstance(labellers, int):
         if isinstance(labellers, bool) or not 1 <= labellers <= _MOST_LABELLERS:
             raise InputError(f"labellers {labellers}: give 1 to {_MOST_LABELLERS}, or names")
-        return [f"labeller-{at}" for at in range(1, labellers + 1)]
-    given = labellers.split(",") if isinstance(labellers, str) else list(labellers)
-    names = [" ".join(str(name).split()) for name in given]
+        return [f"labeller-{number}" for number in range(1, labellers + 1)]
+    raw_names = labellers.split(",") if isinstance(labellers, str) else list(labellers)
+    names = [" ".join(str(name).split()) for name in raw_names]
     if not all(names) or len(set(names)) < len(names):
         raise InputError(f"labellers {labellers!r} must be different names with commas between them, or a number")
     return names

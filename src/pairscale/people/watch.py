@@ -47,9 +47,9 @@ Charts: TypeAlias = list[tuple[str, Any]]
 _RECENT = timedelta(minutes=2)
 _LATELY = 1000  # attempts, for what went wrong
 _TOP = 20
-_OFTENEST_S = 2.0
-_AGAIN_S = 5
-_REST = 10  # a look that takes a second is repeated after ten
+_SHORTEST_WAIT_S = 2.0
+_RETRY_INTERVAL_S = 5
+_WAIT_FACTOR = 10  # a refresh that takes a second is repeated after ten
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +94,13 @@ def create_watch_app(run: str, hosts: Iterable[str] = ()) -> FastAPI:
 
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_middleware(Guard, hosts=tuple(hosts))
-    add_errors(app, "Run", lambda error: f"The run cannot be read now: {error}", again_s=_AGAIN_S)
+    add_errors(app, "Run", lambda error: f"The run cannot be read now: {error}", again_s=_RETRY_INTERVAL_S)
 
     def look() -> Values:
         began = time.monotonic()
         with open_run(run) as store:
             moment = look_at(store)
-        wait_s = max(_OFTENEST_S, _REST * (time.monotonic() - began))
+        wait_s = max(_SHORTEST_WAIT_S, _WAIT_FACTOR * (time.monotonic() - began))
         return {"moment": moment, "run": run, "wait_ms": round(1000 * wait_s)}
 
     @app.get("/")
@@ -115,7 +115,7 @@ def create_watch_app(run: str, hosts: Iterable[str] = ()) -> FastAPI:
 
 
 def look_at(store: RunFile, now: datetime | None = None) -> Moment:
-    """Read how a run stands, without reading all of it: a long run is looked at as often as a short one.
+    """Read the state of a run, but not all of its rows, so that a long run is refreshed as often as a short one.
 
     Args:
         store: the run file.
@@ -169,7 +169,9 @@ def look_at(store: RunFile, now: datetime | None = None) -> Moment:
 
 def _title(status: Row | None, conditions: pl.DataFrame) -> str:
     judges = conditions["judge_id"].unique(maintain_order=True).to_list()
-    who = judges[0] if len(judges) == 1 else f"{len(judges)} judges" if judges else "no judge yet"
+    who = "no judge yet"
+    if judges:
+        who = judges[0] if len(judges) == 1 else f"{len(judges)} judges"
     return f"{status['n_items']:,} texts, ranked by {who}" if status is not None else f"Pairs judged by {who}"
 
 

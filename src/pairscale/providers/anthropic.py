@@ -265,12 +265,12 @@ class AnthropicBatches(BatchFormat):
         )
         return self.job(document)
 
-    async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:
-        """Batches of this size that were created since and that belong to no known run, oldest first."""
+    async def find(self, http: BatchHTTP, draft: Draft, taken_ids: Collection[str]) -> list[BatchJob]:
+        """Batches of this size that were created since and are not taken, oldest first."""
         candidates: list[BatchJob] = []
         async for page in self.pages(http, f"{self.path}?limit=100", "after_id"):
             since = [job for job in page if (job.created_at or 0) >= draft.prepared_at - _SLACK]
-            candidates += [job for job in since if job.total == draft.n_requests and job.id not in known]
+            candidates += [job for job in since if job.total == draft.n_requests and job.id not in taken_ids]
             if len(since) < len(page):
                 break
         return candidates[::-1]

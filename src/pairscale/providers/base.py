@@ -1,7 +1,7 @@
 """The seam between judging and the providers: a neutral request goes in, a neutral reply comes out.
 
 A provider knows its wire format and nothing else: no pairs, no traits, no files, no HTTP library. It turns a
-:class:`LLMRequest` into an :class:`HTTPCall`, what came back into an :class:`Reply`, and an error body into a
+:class:`LLMRequest` into an :class:`HTTPCall`, what came back into a :class:`Reply`, and an error body into a
 :class:`ProviderProblem`. Live judging sends the call at once; batch judging writes its body into a file.
 """
 
@@ -85,7 +85,7 @@ class LLMRequest:
 
 @dataclass(frozen=True, slots=True)
 class HTTPCall:
-    """What goes over the http, without the key.
+    """What is sent over HTTP, without the key.
 
     Attributes:
         method: of HTTP.
@@ -112,7 +112,7 @@ class Usage:
         total: both.
         cached: of the question, those that came from a cache.
         reasoning: of the answer, those that were thoughts.
-        written: of the question, those that were put into the provider's cache, where that costs extra.
+        written: of the question, those that were written to the provider's cache, where that costs extra.
     """
 
     prompt: int | None = None
@@ -125,7 +125,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:
-    """A token of the answer, and what else might have stood there.
+    """A token of the answer, and the alternatives to it.
 
     Attributes:
         token: the token.
@@ -150,10 +150,10 @@ class Reply:
         object_type: the kind of reply, as the provider names it, such as ``chat.completion``.
         usage: tokens.
         logprobs: of the tokens of the visible answer, where they were asked for and given.
-        refusal: the model's words when it declined, where they stand apart from the answer.
+        refusal: the model's words when it declined, where they are separate from the answer.
         service_tier: the tier that answered, where the provider says.
         problem: why the provider broke the answer off; only with the stop reason ``error``.
-        cost: US dollars that the provider says it cost, where it does.
+        cost: US dollars that the provider states as the cost, where it does.
         raw: the reply as it came, parsed.
         call: what was sent; this and the next three are filled in by the client.
         status: of HTTP.
@@ -199,7 +199,7 @@ class ProviderProblem:
 
 
 class ReplyError(ValueError):
-    """A reply that came with success and says that there is an error.
+    """A reply with a status of success whose body is an error.
 
     Attributes:
         status: of HTTP, as the reply names it; None when it names none.

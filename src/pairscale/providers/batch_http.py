@@ -137,20 +137,20 @@ class BatchHTTP:
         async with await self._request("GET", path, None, {}) as response:
             if not 200 <= response.status < 300:
                 raise self._refused(response.status, response.headers, await response.content.read(_CHUNK))
-            rest = b""
+            unfinished = b""
             async for chunk in response.content.iter_chunked(_CHUNK):
-                *lines, rest = (rest + chunk).split(b"\n")
+                *lines, unfinished = (unfinished + chunk).split(b"\n")
                 file.writelines(self._client.redactor.line(line + b"\n") for line in lines)
-                self._require_size(file.tell() - start + len(rest), response.status, most)
-            if rest:
-                file.write(self._client.redactor.line(rest + b"\n"))
+                self._require_size(file.tell() - start + len(unfinished), response.status, most)
+            if unfinished:
+                file.write(self._client.redactor.line(unfinished + b"\n"))
 
     async def _tried(self, once: Callable[[], Awaitable[T]], *, again: bool) -> T:
         """Call once, or again while a failure may pass."""
-        return await retrying(partial(self._told, once), self._retries if again else 0, sleep=self.sleep)
+        return await retrying(partial(self._explained, once), self._retries if again else 0, sleep=self.sleep)
 
-    async def _told(self, once: Callable[[], Awaitable[T]]) -> T:
-        """Failures of the network in the words of the client."""
+    async def _explained(self, once: Callable[[], Awaitable[T]]) -> T:
+        """Call once; a failure of the network becomes a :class:`ProviderError`."""
         import aiohttp
 
         code = "http_error"

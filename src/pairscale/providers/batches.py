@@ -2,7 +2,7 @@
 
 A batch is a file of requests that a provider works off within a day, at a discount. The providers agree on that and on
 nothing else: how requests are written, uploaded and named, what the states are called, and where results lie. Each has
-a module of its own; this one says what they all give.
+a module of its own; this one has what they share.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 State = Literal["validating", "running", "finishing", "done", "partly", "failed", "expired", "cancelled"]
-"""Where a batch stands, in one set of words: ``partly`` ended with some requests failed, ``failed`` before any."""
+"""The states of a batch: ``partly`` has ended with some requests failed, ``failed`` before any was answered."""
 
 ENDED: frozenset[State] = frozenset(set(get_args(State)) - {"validating", "running", "finishing"})
 """The states after which nothing more happens."""
@@ -51,7 +51,7 @@ _WORDS: Mapping[str, State] = {
 
 
 def state_of(word: Any, *, lost: Any = None) -> State:
-    """A provider's word for a state in ours; one that is not known yet is taken for running.
+    """The state that a provider's word means; an unknown word counts as running.
 
     Args:
         word: as the provider has it, such as ``in_progress``, ``IN_PROGRESS`` or ``JOB_STATE_RUNNING``.
@@ -68,7 +68,7 @@ def state_of(word: Any, *, lost: Any = None) -> State:
 
 @contextmanager
 def reading(provider: str, document: Any) -> Iterator[None]:
-    """Read in the block what a provider says of a file or a batch: it says so with success, in whatever shape.
+    """Inside the block, read what a provider reports about a file or a batch; its shape may be a surprise.
 
     Raises:
         ProviderError: it cannot be read; the next reply may be another, so that it may pass.
@@ -93,7 +93,7 @@ def name_of(document: Any, name: str = "id") -> str:
 
 
 def seconds_of(moment: Any) -> float | None:
-    """A moment in seconds since 1970, given so or as most providers write it; None when there is none.
+    """A moment in seconds since 1970, given as such or in ISO 8601; None when there is none.
 
     Raises:
         ValueError: it is no moment.
@@ -148,7 +148,7 @@ class BatchJob:
 
     Attributes:
         id: the provider's name of it.
-        state: where it stands.
+        state: its state.
         total: requests in it; None where the provider does not say.
         succeeded: of these, answered.
         failed: of these, ended without an answer.
@@ -244,15 +244,15 @@ class BatchFormat:
         return f"{self.path}/{quote(job_id, safe='')}{action}"
 
     async def get(self, http: BatchHTTP, job_id: str) -> BatchJob:
-        """Where a batch stands."""
+        """A batch as it is now."""
         return self.job(await http.json("GET", self.job_path(http, job_id)))
 
     async def cancel(self, http: BatchHTTP, job_id: str) -> None:
         """Ask for an end; what was answered until then is kept."""
         await http.json("POST", self.job_path(http, job_id, "/cancel"))
 
-    async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:
-        """The batches that may be this draft's, likeliest first; ``known`` are ids that belong to others."""
+    async def find(self, http: BatchHTTP, draft: Draft, taken_ids: Collection[str]) -> list[BatchJob]:
+        """The batches that may be this draft's, likeliest first; ``taken_ids`` are known to be others."""
         raise NotImplementedError
 
     async def pages(self, http: BatchHTTP, path: str, argument: str) -> AsyncIterator[list[BatchJob]]:
@@ -279,7 +279,7 @@ class BatchFormat:
         raise NotImplementedError
 
     async def download(self, http: BatchHTTP, job: BatchJob, target: Path, most: int = MOST_RESULTS) -> None:
-        """Write everything that came of the requests into one file, one JSON object per line, of ``most`` bytes."""
+        """Write all results into one file of at most ``most`` bytes, one JSON object per line."""
         await http.fetch(self.result_paths(job), target, most)
 
     def job(self, document: Any) -> BatchJob:
@@ -299,7 +299,7 @@ class BatchFormat:
         """One line of a file of results.
 
         Raises:
-            ValueError: when it is none.
+            ValueError: it is not a result.
         """
         raise NotImplementedError
 
@@ -320,5 +320,5 @@ def batch_format(provider: str) -> BatchFormat:
     """
     if provider not in BATCH_PROVIDERS:
         raise InputError(f"{provider} has no batches; there are {', '.join(BATCH_PROVIDERS)}: judge live instead")
-    made: BatchFormat = getattr(import_module(f"pairscale.providers.{provider}"), f"{CLASSES[provider]}Batches")()
-    return made
+    batches: BatchFormat = getattr(import_module(f"pairscale.providers.{provider}"), f"{CLASSES[provider]}Batches")()
+    return batches

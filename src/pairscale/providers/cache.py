@@ -40,7 +40,7 @@ _VERSION = 1
 _TABLE = """CREATE TABLE IF NOT EXISTS answers (
     key TEXT PRIMARY KEY, body TEXT NOT NULL, status INTEGER NOT NULL, asked_at TEXT NOT NULL
 ) WITHOUT ROWID"""
-_PATIENCE_S = 0.2  # for another process that writes; everybody who asks waits meanwhile
+_LOCK_TIMEOUT_S = 0.2  # for another process that writes; all questions wait meanwhile
 
 
 def cache_file() -> Path:
@@ -49,7 +49,7 @@ def cache_file() -> Path:
 
 
 def call_key(client: LLMClient, call: HTTPCall, repeat: str) -> str:
-    """The digest that a reply is found by.
+    """The digest under which a reply is kept.
 
     Args:
         client: who asks: its provider, its address and its headers, those that may hold a secret left out.
@@ -171,7 +171,7 @@ class AnswerCache:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
             self.path.touch(mode=0o600, exist_ok=False)  # replies may quote what was judged
-        connection = sqlite3.connect(self.path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(self.path, timeout=_LOCK_TIMEOUT_S, isolation_level=None, check_same_thread=False)
         try:
             if connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
                 connection.executescript(f"BEGIN IMMEDIATE; {_TABLE}; PRAGMA application_id = {_APPLICATION}; COMMIT")

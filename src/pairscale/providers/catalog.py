@@ -60,7 +60,7 @@ class Capabilities(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         one_sampler: whether a temperature and ``top_p`` exclude each other.
         logprobs: when it gives log-probabilities.
         structured: how it is held to given answers: by a ``schema``, by a forced ``tool``, or ``none``.
-        think_tags: whether thoughts may stand in the answer, before ``</think>``.
+        think_tags: whether thoughts may precede the answer, up to ``</think>``.
         endpoint: the one of OpenAI's endpoints that it is on, when it is on one alone.
         off: Anthropic's word for thinking that is turned off.
     """
@@ -98,7 +98,7 @@ class FamilyRow(Capabilities, frozen=True, kw_only=True):
     is_own: bool = False
 
     def covers(self, provider: str, model: str) -> bool:
-        """Whether it says what a model takes."""
+        """Whether this row is about a model."""
         providers = [self.provider] if isinstance(self.provider, str) else self.provider
         return provider in providers and re.search(self.model, model) is not None
 
@@ -490,20 +490,20 @@ def price_table(provider: str | None = None) -> Sequence[PriceRow]:
     return [row for row in _rows("prices") if provider in {None, row.provider}]
 
 
-def price_of(provider: str, model: str, given: Price | Mapping[str, Any] | None = None) -> Price | None:
+def price_of(provider: str, model: str, own_price: Price | Mapping[str, Any] | None = None) -> Price | None:
     """The price of a model: the one given, or that of the tables; None when it is not known.
 
     Args:
         provider: whose model.
         model: its name.
-        given: a price of your own, ``{"input": 0.25, "output": 2.0}``.
+        own_price: a price of your own, ``{"input": 0.25, "output": 2.0}``.
 
     Raises:
         InputError: what is given is no price.
     """
-    if given is not None:
+    if own_price is not None:
         try:
-            return msgspec.convert(msgspec.to_builtins(given), Price)
+            return msgspec.convert(msgspec.to_builtins(own_price), Price)
         except (msgspec.ValidationError, TypeError) as error:
             raise _refused("price", error) from None
     for row in price_table(provider):
@@ -657,8 +657,8 @@ def register_provider(provider: Made) -> Made:
 def _class_of(name: str) -> Callable[..., Provider]:
     """What makes a provider of this name."""
     if name in CLASSES:
-        made: Callable[..., Provider] = getattr(import_module(f"pairscale.providers.{name}"), CLASSES[name])
-        return made
+        provider_class: Callable[..., Provider] = getattr(import_module(f"pairscale.providers.{name}"), CLASSES[name])
+        return provider_class
     if name in _registered:
         return _registered[name]
     if name in presets():

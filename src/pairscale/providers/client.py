@@ -1,7 +1,7 @@
 """The one HTTP client: sends what a provider's module builds, and gives back its reply, or why there is none.
 
 No retries here: an error says whether it may pass and how long to wait, and the caller decides (the collector, the
-adaptive runner). The one exception is a field that the server says this model does not take: it is left out, said
+adaptive runner). The one exception is a field that the server says this model does not take: it is left out, logged
 once, and remembered.
 """
 
@@ -42,7 +42,7 @@ _LARGEST = 32 * 1024 * 1024
 _DOWN = frozenset({500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _BYTES_A_TOKEN = 4
 _LONGEST_WAIT_S = 60.0
-_UNSAID_WAIT_S = 20.0
+_SILENT_WAIT_S = 20.0
 T = TypeVar("T")
 _OWN_HEADERS = {"Content-Type": "application/json", "User-Agent": f"pairscale/{__version__}"}
 
@@ -164,35 +164,35 @@ class LLMClient:
 
     async def _send(self, call: HTTPCall) -> tuple[int, Headers, Any, float]:
         data = orjson.dumps(call.body)
-        tried = await self._breaker.admit()
+        is_try = await self._breaker.admit()
         try:
             ticket = await self.limiter.admit(len(data) // _BYTES_A_TOKEN)
             start = time.perf_counter()
-            status, headers, content = await self._exchange(call, data, tried)
+            status, headers, content = await self._exchange(call, data, is_try)
         finally:
-            self._breaker.gave_up(tried)
+            self._breaker.gave_up(is_try)
         seconds = time.perf_counter() - start
         if status in _DOWN:
-            self._is_down(f"HTTP {status}", tried, heard=True)
+            self._is_down(f"HTTP {status}", is_try, heard=True)
         else:
             self._breaker.answered()
         if len(content) > _LARGEST:
             words = f"the reply is larger than {_LARGEST:,} bytes"
             raise ProviderError("parse_error", words, status=status, may_cost=200 <= status < 300)
-        if status != 429 and status not in _DOWN:  # which says nothing of how fast one may ask
+        if status != 429 and status not in _DOWN:  # only other replies show that requests are not too fast
             self.limiter.answered(headers, ticket)
         body = self.redactor.document(content)
         if status == 429:
             self.limiter.refused(self._wait(headers, self.provider.problem(status, body)), headers, ticket)
         return status, headers, body, seconds
 
-    def _is_down(self, reason: str, tried: bool, *, heard: bool = False, may_cost: bool = False) -> None:
+    def _is_down(self, reason: str, is_try: bool, *, heard: bool = False, may_cost: bool = False) -> None:
         """Tell the breaker of a failure.
 
         Raises:
             ProviderError: when it has waited for long enough.
         """
-        hopeless = self._breaker.failed(reason, tried, heard=heard)
+        hopeless = self._breaker.failed(reason, is_try, heard=heard)
         if hopeless is not None:
             words = f"{self.where} {hopeless}"
             raise ProviderError("http_error", words, failure="judge", may_cost=may_cost) from None
@@ -203,24 +203,24 @@ class LLMClient:
         wait = retry_after(headers)
         return problem.retry_after if wait is None else wait
 
-    async def _exchange(self, call: HTTPCall, data: bytes, tried: bool) -> tuple[int, Headers, bytes]:
+    async def _exchange(self, call: HTTPCall, data: bytes, is_try: bool) -> tuple[int, Headers, bytes]:
         import aiohttp
 
         headers = await self.headers(call)
         try:
             return await self._answer(call, data, headers)
         except TimeoutError:
-            self._is_down("no answer in time", tried, may_cost=True)
+            self._is_down("no answer in time", is_try, may_cost=True)
             words = f"no answer within {self._timeout:g} seconds"
             raise ProviderError("timeout", words, failure="transient", may_cost=True) from None
         except (aiohttp.ClientError, OSError) as error:
             message = self.redactor.text(f"{type(error).__name__}: {error}")
             if self.provider.name == "ollama" and isinstance(error, aiohttp.ClientConnectorError):
                 message = "the server is not running, or not there; start it with `ollama serve`"
-                if not self._breaker.has_answered:  # nobody starts it while the run waits
+                if not self._breaker.has_answered:  # no one will start it while the run waits
                     raise ProviderError("http_error", f"{self.where}: {message}", failure="judge") from None
             may_cost = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError)
-            self._is_down(message, tried, may_cost=may_cost)
+            self._is_down(message, is_try, may_cost=may_cost)
             words = f"{self.where}: {message}"
             raise ProviderError("http_error", words, failure="transient", may_cost=may_cost) from None
 
@@ -233,7 +233,7 @@ class LLMClient:
         return self.session().request(method, url, allow_redirects=False, **options)  # they would take the key along
 
     def read(self, call: HTTPCall, body: Any, status: int, headers: Headers, seconds: float | None = None) -> Reply:
-        """The reply that came with success, live, in a batch or from the cache.
+        """The reply in a body with a status of success, live, from a batch or from the cache.
 
         Args:
             call: what was asked.
@@ -243,7 +243,7 @@ class LLMClient:
             seconds: that it took.
 
         Raises:
-            ProviderError: it is none, or says that there is an error.
+            ProviderError: it is not a reply of this provider, or it is an error.
         """
         try:
             reply = self.provider.reply(call, body)
@@ -257,7 +257,7 @@ class LLMClient:
             shown = (body if isinstance(body, str) else json.dumps(body))[:200]
             raise ProviderError(
                 "parse_error",
-                f"the reply is not one of {self.provider.name} ({type(error).__name__}: {error}): {shown}",
+                f"the reply cannot be read as one of {self.provider.name} ({type(error).__name__}: {error}): {shown}",
                 status=status,
                 failure="transient",
                 raw=body,
@@ -383,8 +383,8 @@ def pause(retry_after: float | None, turn: int, jitter: random.Random | None = N
 
 
 def say_wait(seconds: float, why: str | None) -> bool:
-    """Say a wait before a question is asked again, if it is long; whether it was said."""
-    if seconds <= _UNSAID_WAIT_S:
+    """Log a long wait before a question is asked again; returns whether it was logged."""
+    if seconds <= _SILENT_WAIT_S:
         return False
     notice(f"waiting {seconds:.0f} s before asking again: {why or 'there was no answer'}"[:300])
     return True
@@ -413,7 +413,7 @@ def _proxy_for(url: str) -> str | None:
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     if proxy and not _is_address(proxy):
         raise InputError(
-            f"{url} would be reached by the proxy of the environment, which is no address such as http://host:8080"
+            f"{url} would go through the proxy of the environment, which is not an address such as http://host:8080"
         )
     return proxy or None
 
@@ -436,14 +436,14 @@ def _login_of(url: str | None) -> list[Key]:
     return [Key(password), Key(f"{user}:{password}")] if password else []
 
 
-def base_url_of(provider: Provider, given: str | None) -> str:
+def base_url_of(provider: Provider, base_url: str | None) -> str:
     """Where a provider is: as given, as the variable of its own SDK says, or at its own address.
 
     Raises:
         InputError: when that is not the address of a server.
     """
     variable = provider.base_url_variable
-    url = given or os.environ.get(variable or "", "")
+    url = base_url or os.environ.get(variable or "", "")
     if not url:
         url = str(provider.address()) if hasattr(provider, "address") else provider.base_url
     url = url.strip()
@@ -471,11 +471,13 @@ def base_url_of(provider: Provider, given: str | None) -> str:
 
 
 def joined(base_url: str, path: str) -> str:
-    """The address of a path; what stands behind ? in the base URL, such as ``api-version``, goes behind the path.
+    """The address of a path; the query of the base URL, such as ``api-version``, goes behind the path.
 
     Example:
         >>> joined("https://host/openai/v1?api-version=preview", "/chat/completions")
         'https://host/openai/v1/chat/completions?api-version=preview'
     """
     base, _, query = base_url.partition("?")
-    return f"{base}{path}{'&' if '?' in path else '?'}{query}" if query else f"{base}{path}"
+    if not query:
+        return f"{base}{path}"
+    return f"{base}{path}{'&' if '?' in path else '?'}{query}"

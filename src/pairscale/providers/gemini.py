@@ -82,7 +82,7 @@ class Gemini(Provider):
         return {"x-goog-api-key": key}
 
     def call(self, request: LLMRequest) -> HTTPCall:
-        """The request; the model stands in the path.
+        """The request; the model is part of the path.
 
         Gemini 3 is told how hard to think by a level, ``low`` by default; Gemini 2.5 by a budget of
         tokens; never by both. A model that thinks gets no temperature by default.
@@ -174,7 +174,7 @@ def _level(request: LLMRequest, able: Capabilities) -> str:
 
 
 _say = cache(notice)
-"""Says something once, however many requests it is true of."""
+"""Log a message once, however many requests it is true of."""
 
 
 def _budget(request: LLMRequest, able: Capabilities) -> int | None:
@@ -243,9 +243,9 @@ def thought_signature(body: Any) -> str | None:
     return None
 
 
-_GIVES_UP = 48 * 3600  # seconds after which a batch expires, which it does not say of itself
+_GIVES_UP = 48 * 3600  # seconds after which a batch expires, which the provider does not state
 _RPC = {1: 499, 3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 13: 500, 14: 503, 16: 401}
-"""Google's codes of remote calls, which stand in some results instead of those of HTTP."""
+"""Google's codes of remote calls, which some results have in place of a status of HTTP."""
 
 
 class GeminiBatches(BatchFormat):
@@ -300,7 +300,7 @@ class GeminiBatches(BatchFormat):
         body = {"batch": {"displayName": draft.key, "inputConfig": {"fileName": draft.file_id}}}
         return self.job(await http.json("POST", draft.endpoint, body, again=False))
 
-    async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:  # noqa: ARG002 - the key decides
+    async def find(self, http: BatchHTTP, draft: Draft, taken_ids: Collection[str]) -> list[BatchJob]:  # noqa: ARG002 - the key decides
         """The batch with our key as its display name."""
         async for page in self.pages(http, f"/{_version(http)}/batches?pageSize=100", "pageToken"):
             mine = [job for job in page if job.key == draft.key]
@@ -369,7 +369,7 @@ def _outputs(document: JsonObject) -> list[JsonObject]:
 
 
 def inline_responses(document: JsonObject) -> list[JsonObject]:
-    """The results that stand in the batch itself, in the order of its requests."""
+    """The results that are part of the batch itself, in the order of its requests."""
     for place in _outputs(document):
         rows = objects(place, "inlinedResponses") or objects(place, "inlinedResponses", "inlinedResponses")
         if rows:

@@ -1,4 +1,4 @@
-"""Keys: where they come from, and that they go nowhere else.
+"""Keys: where they come from, and how they are kept out of everything that is written.
 
 A key is read from the environment or given as an argument, sent in a header, and written nowhere: whatever comes back
 from a provider passes through a :class:`Redactor` before it is logged, raised or stored.
@@ -33,14 +33,14 @@ _SECOND_NAMES = {"gemini": "GOOGLE_API_KEY"}
 
 
 _OPTIONAL = ("PAIRSCALE_API_KEY", "OLLAMA_API_KEY")
-"""The variables of keys that servers of one's own may want."""
+"""The environment variables of keys that self-hosted servers may need."""
 
 ApiKey: TypeAlias = "str | Callable[[], str | Awaitable[str]]"
 """A key, or a callable that gives a token: plain or ``async``, called before every request, so that it can renew it."""
 
 
 def key_in_environment(provider: str) -> tuple[str, str | None]:
-    """A provider's key in the environment, and the variable that it stands in; an empty one and None when unset."""
+    """A provider's key in the environment, and the variable that holds it; an empty key and None when unset."""
     for name in (KEY_VARIABLES.get(provider), _SECOND_NAMES.get(provider)):
         value = os.environ.get(name or "", "").strip()
         if value:
@@ -76,23 +76,23 @@ class Key:
         return self._value
 
 
-def find_key(provider: Provider, given: str | None) -> Key | None:
+def find_key(provider: Provider, api_key: str | None) -> Key | None:
     """The key of a provider: the one given, or that of the environment; None when it needs none.
 
     Raises:
         InputError: that names the variable, when there is no key or it cannot be one.
     """
-    if given is not None and not isinstance(given, str):
-        raise InputError(f"api_key must be a text, or a function that gives one, not {type(given).__name__}")
+    if api_key is not None and not isinstance(api_key, str):
+        raise InputError(f"api_key must be a text, or a function that gives one, not {type(api_key).__name__}")
     variable = provider.key_variable
-    value = (given or "").strip() or key_in_environment(provider.name)[0]
+    value = (api_key or "").strip() or key_in_environment(provider.name)[0]
     if not value:
         name = variable or getattr(provider, "optional_key_variable", None) or ""
         value = os.environ.get(name, "").strip()
     if value:
         if not may_be_key(value):
             where = variable or "api_key"
-            raise InputError(f"the key for {provider.name} ({where}) has blanks or letters that no key has")
+            raise InputError(f"the key for {provider.name} ({where}) has blanks or characters that no key has")
         return Key(value)
     if variable is None:
         return None
@@ -157,7 +157,7 @@ class Redactor:
             return self.text(text)
 
     def _is_clean(self, text: str) -> bool:
-        """Whether JSON holds no key at all, looked at as a whole; False leaves it to a look at every text in it."""
+        """Whether JSON certainly holds no key; False means that every text in it has to be checked."""
         if "\\" in text:
             text = _ESCAPED_BLANK.sub(" ", text)
         if "\\" in text or "%" in text or any(beginning in text for beginning in _BEGINNINGS):
@@ -165,7 +165,7 @@ class Redactor:
         return not any(part in text for key, encoded, _ in self._forms for part in (key, *encoded))
 
     def line(self, content: bytes) -> bytes:
-        """A line of a file without keys; one without any stays to the letter."""
+        """A line of a file without keys; a line that holds none is returned unchanged, byte for byte."""
         text = content.decode("utf-8", "surrogateescape")
         try:
             document = json.loads(text)

@@ -20,33 +20,28 @@ from pairscale.core.timelimit import Clock, waiting_for_turn
 from pairscale.providers.base import Headers
 
 Sleep: TypeAlias = Callable[[float], Awaitable[Any]]
-"""Waits that many seconds."""
+"""Waits for a number of seconds."""
 Now: TypeAlias = Callable[[], datetime]
 """Tells the time of day."""
 
 _MINUTE = 60.0
 _LONGEST = 300.0
-_UNSAID_S = 20.0  # longer waits are logged
-# requests: to look at for refusals; of a trial; before it, to compare with
-_WINDOW = 50
-_TRIAL = 30
-_COMPARED = 25
-# share of refusals that is no reason to slow down; refusals beyond it that are one
-_TOLERATED = 0.12
-_TOO_MUCH = 4.0
+_SILENT_WAIT_S = 20.0  # longer waits are logged
+_WINDOW = 50  # requests that are checked for refusals
+_TRIAL = 30  # requests of a trial
+_COMPARED = 25  # requests before a trial that it is compared with
+_TOLERATED = 0.12  # share of refusals that is no reason to slow down
+_TOO_MUCH = 4.0  # refusals beyond that share that are a reason
 _SETTLING = 1.0  # seconds after slowing down that a trial ignores: a limit still counts what went before
-# a provider refuses anyway: refusals at the least, and their share at the most
-_NO_CHANCE = 3
-_HOPELESS = 0.75
+_NO_CHANCE = 3  # the fewest refusals at the lower rate for which a provider "refuses anyway"
+_HOPELESS = 0.75  # the largest share of refusals for which it does
 _VALID = 1000  # requests for which the share that is refused anyway is believed
 _BELOW = 0.9  # the part of a limit that is used at first
-# refusals in a row that mean "all"; seconds between single requests then, at most
-_ALL = 12
-_LONGEST_PROBE = 16.0
+_ALL = 12  # refusals in a row that mean "all"
+_LONGEST_PROBE = 16.0  # seconds between single requests then, at most
 _SLOWEST = 1 / 6  # requests per second: refusals alone bring the rate no lower
-# seconds to wait for a provider; tries for one that was never heard of
-_PATIENCE = 900.0
-_TRIES = 3
+_PATIENCE = 900.0  # seconds to wait for a provider that is down
+_TRIES = 3  # tries for a provider that has never answered
 
 
 def _now() -> datetime:
@@ -80,7 +75,7 @@ class Ticket(NamedTuple):
     """A request that may be sent: its number, from 1, and the moment by the limiter's clock."""
 
     number: int
-    at: float
+    sent_at: float
 
 
 @dataclass(slots=True)
@@ -160,27 +155,22 @@ class RateLimiter:
         self._last = Ticket(0, -math.inf)
         # What the provider says
         self._reset = self._hold = -math.inf  # until when headers, and a named wait, hold all requests
-        self._said_until = -math.inf  # the end of the last wait that was said
-        # the request that was told to wait; whether that wait concerns all
-        self._held_by = 0
-        self._holds_all = True
-        # What was found out
+        self._logged_until = -math.inf  # the end of the last wait that was logged
+        self._held_by = 0  # number of the request whose refusal named the wait
+        self._holds_all = True  # whether that wait concerns all requests
+        # What the outcomes showed
         self._limit: float | None = None  # requests per second that the provider accepts
         self._limit_since = -math.inf
-        # share that is refused at any rate; the last request it is valid for
-        self._anyway = 0.0
-        self._anyway_until = 0
+        self._anyway = 0.0  # share that is refused at any rate
+        self._anyway_until = 0  # number of the last request for which that share is believed
         self._trial: _Trial | None = None
-        # seconds between single requests; the last one before them
-        self._probe_wait = 0.0
-        self._probes_after = 0
-        # since the last time that all were refused
-        self._answers = 0
+        self._probe_wait = 0.0  # seconds between single requests; 0 while not all are refused
+        self._probes_after = 0  # number of the last request before the single ones
+        self._answers = 0  # since the last time that all were refused
         self._answers_since = math.inf
         # Outcomes that count
-        # requests after this one, sent after this moment
-        self._counted_after = 0
-        self._settled = -math.inf
+        self._counted_after = 0  # only requests after this number count
+        self._settled = -math.inf  # and only those sent after this moment
         self._newest = self._newest_answer = 0  # numbers of the last request with an outcome, and with an answer
         self._refused: deque[int] = deque(maxlen=_WINDOW)  # numbers
 
@@ -202,24 +192,25 @@ class RateLimiter:
             with waiting_for_turn():
                 await self._queue(tokens)
         self._last = Ticket(self._last.number + 1, self._clock())
-        self._sent.append((self._last.at, tokens))
+        self._sent.append((self._last.sent_at, tokens))
         self._tokens_sent += tokens
-        self._answers_since = min(self._answers_since, self._last.at)
-        if self._last.at < self._settled:
+        self._answers_since = min(self._answers_since, self._last.sent_at)
+        if self._last.sent_at < self._settled:
             self._counted_after = self._last.number
         if self._last.number > self._anyway_until and self._trial is None:
             self._anyway = 0.0
         return self._last
 
     async def _queue(self, tokens: int) -> None:
+        """Wait in line until a request of this many tokens may be sent."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._line.append(turn)
         try:
             if self._line[0] is not turn:
                 await turn
             while (wait := self._wait(tokens)) > 0:
-                if wait > _UNSAID_S and self._clock() >= self._said_until:
-                    self._said_until = self._clock() + wait
+                if wait > _SILENT_WAIT_S and self._clock() >= self._logged_until:
+                    self._logged_until = self._clock() + wait
                     notice(f"waiting {wait:.0f} s for the rate limit")
                 await self._sleep(wait)
         finally:
@@ -228,6 +219,7 @@ class RateLimiter:
                 self._line[0].set_result(None)
 
     def _wait(self, tokens: int) -> float:
+        """Seconds until a request of this many tokens may be sent; 0 or less for now."""
         now = self._clock()
         while self._sent and self._sent[0][0] + _MINUTE <= now:
             self._tokens_sent -= self._sent.popleft()[1]
@@ -240,7 +232,7 @@ class RateLimiter:
                 wait = max(wait, oldest)
         rate = self._rate(now)  # requests are spread, so that a minute does not begin with all of its requests
         spread = 0.0 if rate is None else 1 / rate
-        return max(wait, self._last.at + max(spread, self._probe_wait) - now)
+        return max(wait, self._last.sent_at + max(spread, self._probe_wait) - now)
 
     # Outcomes
 
@@ -280,7 +272,7 @@ class RateLimiter:
             self._holds_all = True
         elif trial is not None:
             self._check_trial(trial, now)
-        elif self._looked_at() >= _TRIAL and self._excess() > _TOO_MUCH + 6 * self._anyway:
+        elif self._n_counted() >= _TRIAL and self._excess() > _TOO_MUCH + 6 * self._anyway:
             self._slow_down(now)
 
     def answered(self, headers: Headers, ticket: Ticket) -> None:
@@ -307,6 +299,7 @@ class RateLimiter:
             self._check_trial(self._trial, now)
 
     def _keep_to(self, headers: Headers, now: float) -> None:
+        """Hold all requests until the reset of a limit of which, by these headers, nothing is left."""
         for remaining, until in _RATE_HEADERS:
             left = headers.get(remaining)
             reset = headers.get(until)
@@ -320,7 +313,7 @@ class RateLimiter:
     # Requests count by number up to the newest with an outcome, and those without one yet count as answered: refusals
     # arrive sooner than answers, so that the first outcomes of a burst would all be refusals.
 
-    def _looked_at(self) -> int:
+    def _n_counted(self) -> int:
         """How many requests count."""
         return min(_WINDOW, max(0, self._newest - self._counted_after))
 
@@ -330,7 +323,7 @@ class RateLimiter:
 
     def _excess(self) -> float:
         """How many more were refused than is tolerated."""
-        requests = self._looked_at()
+        requests = self._n_counted()
         return self._count_refused(requests) - requests * (self._anyway + _TOLERATED)
 
     def _in_row(self) -> int:
@@ -351,7 +344,7 @@ class RateLimiter:
 
     def _slow_down(self, now: float) -> None:
         """Lower the rate to what was accepted, and begin a trial."""
-        requests = min(_COMPARED, self._looked_at())
+        requests = min(_COMPARED, self._n_counted())
         first = self._newest - requests
         refused = self._count_refused(requests)
         rate = self._sending_rate(now)
@@ -360,6 +353,7 @@ class RateLimiter:
         self._count_from_now(_SETTLING)
 
     def _lower(self, trial: _Trial, now: float) -> None:
+        """Set the limit to what was accepted of the rate before the trial."""
         accepted = (1 - trial.share) / (1 - self._anyway)
         self._set_limit(trial.rate * max(1 / 8, min(1.0, accepted)), now)
 
@@ -370,17 +364,18 @@ class RateLimiter:
     def _sending_rate(self, now: float) -> float:
         """Requests per second in the last second, or in a longer time when they were few."""
         recent = 0
-        for at, _ in reversed(self._sent):
-            if recent >= _TRIAL and at <= now - 1:
+        for moment, _ in reversed(self._sent):
+            if recent >= _TRIAL and moment <= now - 1:
                 break
             recent += 1
         lasted = max(1.0, now - self._sent[-recent][0]) if recent else 1.0
-        rate, allowed = recent / lasted, self._rate(now)
+        rate = recent / lasted
+        allowed = self._rate(now)
         return rate if allowed is None else min(rate, allowed)
 
     def _check_trial(self, trial: _Trial, now: float) -> None:
         """End a trial that has enough requests, or that has taken a minute."""
-        requests = self._looked_at()
+        requests = self._n_counted()
         if requests < _TRIAL and (requests == 0 or now <= self._settled + _MINUTE):
             return
         refused = self._count_refused(requests)
@@ -419,7 +414,7 @@ _RATE_HEADERS = (
     ("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),
     ("anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"),
 )
-"""What is left, and until when: as OpenAI and its like say it, and as Anthropic does."""
+"""The headers for what is left and until when: those of OpenAI and servers like it, and those of Anthropic."""
 
 _PARTS = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 
@@ -437,10 +432,10 @@ def duration(text: str, now: Now = _now) -> float:
 
 
 class Breaker:
-    """Stops asking a provider that is down, says so, tries again after a while, and says when it is back.
+    """Stops asking a provider that is down, tries again after a while, and logs both, and when it is back.
 
-    It gives up after a quarter of an hour of waiting; and after three tries when the provider was never heard of, so
-    that it is more likely that the network or the address is wrong.
+    It gives up after a quarter of an hour of waiting, and after three tries when the provider has never answered: then
+    the network or the address is probably wrong.
 
     Args:
         name: the provider's.
@@ -450,7 +445,7 @@ class Breaker:
         sleep: waits.
 
     Attributes:
-        has_answered: whether the provider was ever heard of.
+        has_answered: whether the provider has ever answered.
     """
 
     def __init__(
@@ -472,7 +467,8 @@ class Breaker:
         self._until = 0.0
         self._tries = 0
         self._waited = 0.0
-        self._trying = self.has_answered = False
+        self._trying = False
+        self.has_answered = False
 
     @property
     def is_open(self) -> bool:
@@ -496,13 +492,13 @@ class Breaker:
                 await self._sleep(max(0.05, min(1.0, self._until - now)))
         return False
 
-    def failed(self, reason: str, tried: bool = False, *, heard: bool = False) -> str | None:
-        """It did not answer.
+    def failed(self, reason: str, is_try: bool = False, *, heard: bool = False) -> str | None:
+        """Count a request that the provider did not answer.
 
         Args:
             reason: why, for the message.
-            tried: as :meth:`admit` returned it.
-            heard: whether there was an answer after all, which said that it cannot answer.
+            is_try: as :meth:`admit` returned it.
+            heard: whether it replied after all, with a status that says that it is down.
 
         Returns:
             None; or what to say when it makes no sense to wait any longer.
@@ -510,7 +506,7 @@ class Breaker:
         was_open = self.is_open
         self.has_answered |= heard
         self._in_row += 1
-        if not self.is_open or (was_open and not tried):
+        if not self.is_open or (was_open and not is_try):
             return None  # not down yet; or down already, and this request had gone before
         self._trying = False
         if was_open:
@@ -530,14 +526,14 @@ class Breaker:
         return None
 
     def answered(self) -> None:
-        """It did, whatever it said."""
+        """Count a request that the provider answered, whatever it said."""
         if self.is_open:
             notice(f"{self._name} answers again")
         self._trying = False
         self.has_answered = True
         self._in_row = 0
 
-    def gave_up(self, tried: bool = False) -> None:
+    def gave_up(self, is_try: bool = False) -> None:
         """The admitted request no longer waits for its answer: another one may try."""
-        if tried:
+        if is_try:
             self._trying = False

@@ -201,7 +201,7 @@ def read_response(body: Any) -> Reply:
 
 
 METADATA_KEY = "pairscale"
-"""The name in a batch's metadata under which our own key stands."""
+"""The name in a batch's metadata that holds our own key."""
 
 
 class OpenAIBatches(BatchFormat):
@@ -225,12 +225,12 @@ class OpenAIBatches(BatchFormat):
             return name_of(document)
 
     async def upload_file(self, http: BatchHTTP, path: Path, name: str = "", purpose: str = "batch") -> Fields:
-        """Upload a file, and return what the provider says of it."""
+        """Upload a file, and return the provider's description of it."""
         document = await http.json("POST", "/files", data=lambda: http.form({"purpose": purpose}, path, name))
         return document if isinstance(document, dict) else {}
 
     async def create(self, http: BatchHTTP, draft: Draft) -> BatchJob:
-        """Create the batch; our key stands in its metadata."""
+        """Create the batch, with our key in its metadata."""
         body = {
             "input_file_id": draft.file_id,
             "endpoint": draft.endpoint,
@@ -239,7 +239,7 @@ class OpenAIBatches(BatchFormat):
         }
         return self.job(await http.json("POST", "/batches", body, again=False))
 
-    async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:  # noqa: ARG002 - the key decides
+    async def find(self, http: BatchHTTP, draft: Draft, taken_ids: Collection[str]) -> list[BatchJob]:  # noqa: ARG002 - the key decides
         """The batch with our key in its metadata."""
         async for page in self.pages(http, "/batches?limit=100", "after"):
             mine = [job for job in page if job.key == draft.key]

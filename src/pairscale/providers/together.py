@@ -75,13 +75,13 @@ class TogetherBatches(OpenAIBatches):
         document = await http.json("POST", "/batches", body, again=False)
         return self.job(field(document, "job") or document)
 
-    async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:
+    async def find(self, http: BatchHTTP, draft: Draft, taken_ids: Collection[str]) -> list[BatchJob]:
         """The batch that was made from our file, which no other batch has."""
         if draft.file_id is None:
             return []
         document = await http.json("GET", "/batches")
         rows = objects(document) or objects(document, "data")
-        mine = [row for row in rows if row.get("input_file_id") == draft.file_id and row.get("id") not in known]
+        mine = [row for row in rows if row.get("input_file_id") == draft.file_id and row.get("id") not in taken_ids]
         return [self.job(row) for row in mine]
 
     def read_job(self, document: JsonObject) -> BatchJob:

@@ -290,7 +290,7 @@ def joined_text(parts: Iterable[Any], between: str = "") -> str | None:
 
 
 def joined_field(rows: Iterable[JsonObject], name: str, between: str = "") -> str | None:
-    """The texts that stand in a field of objects, joined; None when there is none."""
+    """The texts in a field of objects, joined; None when there is none."""
     return joined_text((row.get(name) for row in rows), between)
 
 
@@ -312,7 +312,7 @@ def _paths(places: str) -> list[list[list[str]]]:
 
 
 def refused(body: Any, what: str) -> ValueError:
-    """Why a reply that came with success is none."""
+    """Why a body with a status of success is not a reply."""
     if field(body, "error"):
         return ReplyError(problem(0, body))
     return ValueError(f"this is not {what}: {str(body)[:200]}")
@@ -351,12 +351,12 @@ def token_logprobs(rows: Any) -> Logprobs:
 
 
 def problem(status: int, body: Any) -> ProviderProblem:
-    """What an error says, in any of the shapes that are about."""
+    """What an error body says, in any of the shapes that servers use."""
     if isinstance(body, list) and body:  # Gemini streams begin so
         body = body[0]
     message, code, named = _parts(body)
     parameter = _parameter(message, code, named) if status in {400, 422} else None
-    message = message or f"HTTP {status} without a word"
+    message = message or f"HTTP {status} without a message"
     return ProviderProblem(message, code, parameter, _retry_info(body), _status_in(body))
 
 
@@ -445,7 +445,7 @@ def read_chat(body: Any, *, think_tags: bool = False, states_cost: bool = False)
 
     Args:
         body: the parsed reply.
-        think_tags: whether thoughts may stand in the answer without an opening tag.
+        think_tags: whether thoughts may precede the answer without an opening tag.
         states_cost: whether its usage states the cost in US dollars.
 
     Raises:

@@ -298,7 +298,7 @@ def run_pipeline(
             if poll:
                 told = tell if verbose else None
                 await manager.wait(
-                    keys, told=told, interval=interval_seconds, timeout=timeout_seconds, rounds=max_attempts
+                    keys, on_look=told, interval=interval_seconds, timeout=timeout_seconds, rounds=max_attempts
                 )
             entries = manager.entries([entry.key for entry in made] or keys)
             batch: JsonObject = {}

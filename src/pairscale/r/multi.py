@@ -159,7 +159,9 @@ def resume_multi(
     async def main() -> list[RegistryEntry]:
         async with manager:
             timeout = timeout_seconds if poll else 0
-            return await manager.wait(keys, told=told, interval=interval_seconds, timeout=timeout, delay=per_job_delay)
+            return await manager.wait(
+                keys, on_look=told, interval=interval_seconds, timeout=timeout, delay=per_job_delay
+            )
 
     entries = run_sync(main, run=where)
     registry = _registry(entries, where)

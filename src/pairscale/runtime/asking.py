@@ -1,4 +1,4 @@
-"""Ask a judge once: whatever it does, there is a verdict."""
+"""Ask a judge once: whatever it does becomes a verdict."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ async def ask_unrecorded(judge: Judge, pair: JudgePair, retries: int) -> Verdict
 async def close(asked: object) -> None:
     """Have a judge, a comparator or a variant close what it holds open (connections), if it holds anything.
 
-    One that cannot be closed is told in a line: the answers have arrived by then, and must not be lost with it.
+    Where closing fails, a notice says so: the answers have arrived by then, and must not be lost with it.
     """
-    for one in members_of(asked):
-        await _close(one)
+    for member in members_of(asked):
+        await _close(member)
 
 
 async def _close(asked: object) -> None:

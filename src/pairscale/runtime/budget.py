@@ -30,7 +30,7 @@ class Reservation:
     Attributes:
         who: the judge or variant that is asked.
         most: what the question may cost at most; None when it is unknown.
-        is_variant: whether a variant is asked; one that says nothing of costs is taken to be free until it does.
+        is_variant: whether a variant is asked; one that states no cost counts as free until it does.
     """
 
     who: str
@@ -46,7 +46,7 @@ class Budget:
         limit: US dollars; None for no limit.
         spent: so far, by the whole run: all calls and resumptions together.
         highest: by condition or variant, what its most expensive answer cost so far.
-        prices: of which dates the prices behind it are, as :func:`recorded_prices` says it.
+        prices: the dates of the prices behind it, as :func:`recorded_prices` words them.
     """
 
     limit: float | None = None
@@ -67,7 +67,7 @@ class Budget:
         return f"${self.spent:.4f} of ${self.limit:g} are spent{self.prices}"
 
     async def reserve(self, who: str, most: float | None, *, is_variant: bool = False) -> Reservation:
-        """Reserve what a question may cost: what the asked one says, or the highest cost of its answers so far.
+        """Reserve what a question may cost: what the judge states, or the highest cost of its answers so far.
 
         Open questions may turn out to cost less, and are waited for before the budget counts as exceeded. While the
         cost of an answer is unknown, one question is asked at a time.
@@ -101,13 +101,13 @@ class Budget:
         """Settle a judge's verdict; None when the question was given up.
 
         Raises:
-            JudgeError: there is a limit, and the answer of a judge that declares no bound says no cost.
+            JudgeError: there is a limit, and the judge states neither what a question may cost nor what it cost.
         """
         if verdict is None:
-            self.settle(reservation, None, known=False)
+            self.settle(reservation, None, is_typical=False)
             return
-        known = verdict.cost is not None and not verdict.cached
-        self.settle(reservation, verdict.cost, known=known)
+        is_typical = verdict.cost is not None and not verdict.cached
+        self.settle(reservation, verdict.cost, is_typical=is_typical)
         unpriced = verdict.outcome.is_answer and verdict.cost is None
         if self.limit is not None and unpriced and reservation.most is None:
             raise JudgeError(
@@ -116,30 +116,31 @@ class Budget:
             )
 
     def say_estimate(self, who: str, cost: float | None) -> None:
-        """Say once that the cost of a question is not known, and what is counted instead."""
+        """Log once that the cost of a question is not known, and what is counted instead."""
         if not self._has_said_estimate:
             self._has_said_estimate = True
             notice(
                 f"{who}: what a question cost is not known (its reply does not say how many tokens it used, or did not "
-                f"arrive), so the most that it may have cost is counted, ${cost or 0.0:.4f}; so it is with every such "
-                "question"
+                f"arrive), so the most that it may have cost is counted, ${cost or 0.0:.4f}; the same "
+                "applies to every such question"
             )
 
-    def settle(self, reservation: Reservation, cost: float | None, *, known: bool = True) -> None:
+    def settle(self, reservation: Reservation, cost: float | None, *, is_typical: bool = True) -> None:
         """Count a cost and release the reservation.
 
         Args:
             reservation: of :meth:`reserve`.
             cost: what the answer cost; None when it does not say.
-            known: whether other answers may cost as much: not after a failure, nor for an answer from the cache.
+            is_typical: whether other answers may cost as much: not after a failure, nor for an answer from the cache.
         """
         self._open.remove(reservation)
         self.spent += cost or 0.0
-        if known:
+        if is_typical:
             self.highest[reservation.who] = max(self.highest.get(reservation.who, 0.0), cost or 0.0)
         self._settled.set()
 
     def _is_too_much(self, reservation: Reservation) -> bool:
+        """Whether the question might pass the limit, together with all open ones."""
         if self.limit is None:
             return False
         reserved = sum(map(self._may_cost, (*self._open, reservation)))
@@ -147,6 +148,7 @@ class Budget:
         return is_used_up or self.spent + reserved > self.limit * _ROUNDING
 
     def _may_cost(self, reservation: Reservation) -> float:
+        """The most that a question may cost, by what is declared and by the answers so far."""
         return max(self.highest.get(reservation.who, 0.0), reservation.most or 0.0)
 
     def _is_free(self, reservation: Reservation) -> bool:
@@ -154,7 +156,7 @@ class Budget:
         return says_so and self._may_cost(reservation) == 0.0
 
     def _must_learn(self, reservation: Reservation) -> bool:
-        """Whether its cost is unknown, and an open question is about to tell."""
+        """Whether its cost is unknown, and the answer to an open question will show it."""
         return self._is_unknown(reservation) and any(map(self._is_unknown, self._open))
 
     def _is_unknown(self, reservation: Reservation) -> bool:
@@ -162,10 +164,10 @@ class Budget:
 
 
 def max_cost_of(judge: Judge, pair: JudgePair) -> float | None:
-    """What a judge says that a question may cost at most; None when it does not say.
+    """The most that a question may cost, as its judge declares it; None when it declares nothing.
 
     Raises:
-        JudgeError: it raises an exception instead, or what it says is no amount of money.
+        JudgeError: it raises an exception instead, or returns something that is no amount of money.
     """
     declared = judge_member(judge, "max_cost_of")
     if declared is None:
@@ -173,12 +175,12 @@ def max_cost_of(judge: Judge, pair: JudgePair) -> float | None:
     try:
         return optional(require_number, declared(pair), "what it returns", least=0)
     except Exception as error:  # noqa: BLE001 - whatever it is, the user's code has raised it
-        said = error if isinstance(error, InputError) else f"it raised {raised(error)}"
-        raise JudgeError(f"max_cost_of of the judge {judge.condition.judge_id}: {said}") from None
+        reason = error if isinstance(error, InputError) else f"it raised {raised(error)}"
+        raise JudgeError(f"max_cost_of of the judge {judge.condition.judge_id}: {reason}") from None
 
 
 def require_prices(judges: Iterable[Judge], max_cost: float | None) -> None:
-    """Refuse a limit on costs for a model without a known price; without a limit, say that costs are unknown.
+    """Refuse a limit on costs for a model without a known price; without a limit, log that costs are unknown.
 
     Raises:
         InputError: the limit would have no effect.
@@ -195,31 +197,31 @@ def require_prices(judges: Iterable[Judge], max_cost: float | None) -> None:
 
 
 def record_prices(store: RunFile, judges: Iterable[Judge], variants: Mapping[str, object] | None = None) -> None:
-    """Keep in the run file which prices its costs rest on: of which model, the figures, their date and their source.
+    """Keep in the run file the prices that its costs rest on: the model, the figures, their date and their source.
 
     Args:
         store: the run file.
         judges: who is asked; those without a price, or with nothing to pay, leave no record.
         variants: by name, the variants that answer.
     """
-    known = list(store.get_meta(PRICES_MARK) or ())
+    recorded = list(store.get_meta(PRICES_MARK) or ())
     asked: list[tuple[str, object]] = [
-        (one.condition.model or one.condition.judge_id, one) for one in members_of(*judges)
+        (answerer.condition.model or answerer.condition.judge_id, answerer) for answerer in members_of(*judges)
     ]
-    rows = list(known)
-    for model, one in (*asked, *(variants or {}).items()):
-        price = judge_member(one, "price")
+    rows = list(recorded)
+    for model, answerer in (*asked, *(variants or {}).items()):
+        price = judge_member(answerer, "price")
         date = price_date(price)
         if date is not None:
             row = {"model": model, "as_of": date, **{name: getattr(price, name) for name in _RECORDED}}
             if row not in rows:
                 rows.append(row)
-    if rows != known:
+    if rows != recorded:
         store.set_meta(PRICES_MARK, rows)
 
 
 def recorded_prices(store: RunFile) -> str:
-    """Of which dates the prices are that the costs of a run rest on: what stands behind each cost that is shown."""
+    """The dates of the prices behind the costs of a run, to be shown after each cost."""
     return price_note(row["as_of"] for row in store.get_meta(PRICES_MARK) or ())
 
 
@@ -227,7 +229,7 @@ _RECORDED = ("input", "output", "source")
 
 
 def _has_price(judge: Judge) -> bool:
-    """False when a judge can say what a question may cost, and does not know; one of the user's own need not say."""
+    """Whether a price is known, or the judge is one of the user's own that declares no cost."""
     declared = judge_member(judge, "max_cost_of")
     try:
         return declared is None or declared(_ANY_PAIR) is not None

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from pairscale.judges.base import Verdict
 
-_FIRST_LINE_S, _LINE_S = 5.0, 30.0
+_FIRST_LINE_S = 5.0
+_LINE_S = 30.0
 
 
 class Progress:
@@ -47,20 +48,29 @@ class Progress:
         clock: Clock = time.monotonic,
     ) -> None:
         show = require_progress(show) != "none"
-        self._total, self._done, self._label, self._every, self._clock = total, done, label, every, clock
-        self._failed = self._cached = self._new = 0
+        self._total = total
+        self._done = done
+        self._label = label
+        self._every = every
+        self._clock = clock
+        self._failed = 0
+        self._cached = 0
+        self._new = 0
         self._said_at: int | None = None
-        self._cost, self._prices = 0.0, prices
+        self._cost = 0.0
+        self._prices = prices
         self._lines = show
         self._progress: RichProgress | None = None
         self._output: LiveOutput | None = None
         self._started = clock()
         self._next_line = self._started + _FIRST_LINE_S
         if show and every is None and _is_terminal():
-            self._lines, self._progress = False, _rich_progress()
+            self._lines = False
+            self._progress = _rich_progress()
             self._task = self._progress.add_task(label, total=total, completed=done, note="")
         elif show and every is None and in_notebook():
-            self._lines, self._output = False, LiveOutput(clock)
+            self._lines = False
+            self._output = LiveOutput(clock)
 
     def __enter__(self) -> Self:
         if self._progress is not None:
@@ -113,7 +123,8 @@ class Progress:
         return ", ".join(parts)
 
     def _line(self) -> None:
-        self._said_at, self._next_line = self._new, self._clock() + _LINE_S
+        self._said_at = self._new
+        self._next_line = self._clock() + _LINE_S
         with suppress(OSError, ValueError, AttributeError):  # standard error may be closed, and the run continues
             print(self._text(), file=sys.stderr, flush=True)  # noqa: T201
 

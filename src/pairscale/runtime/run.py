@@ -29,7 +29,7 @@ from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation, max_co
 from pairscale.runtime.progress import Progress
 from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
 from pairscale.runtime.sync import Interrupt, interrupt_of_call
-from pairscale.store.policies import AGAIN_S, GroupCommitWriter, JournalWriter
+from pairscale.store.policies import WRITE_RETRY_INTERVAL_S, GroupCommitWriter, JournalWriter
 from pairscale.store.schema import attempt_columns, comparison_columns
 from pairscale.store.writer import Asked, Entry
 
@@ -39,7 +39,7 @@ TIMEOUT = 300.0
 """The defaults of every function that asks judges; adaptive ranking has a concurrency of 1."""
 _ANSWERED_LATELY_S = 60.0
 _REFUSED_AT_MOST_S = 600.0
-"""For so long, refusals of a question (429) use up no retries while others are answered."""
+"""Seconds in which refusals of a question (429) use up no retries, while others are answered."""
 
 Attempt: TypeAlias = tuple[Verdict, Row]
 """A verdict, and the columns of its attempt."""
@@ -104,19 +104,25 @@ class Runtime:
         deadline: float | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
-        self.asked, self.cached, self.saved = 0, 0, 0.0
+        self.asked = 0
+        self.cached = 0
+        self.saved = 0.0
         self.stopped: str | None = None
         self.budget = budget or Budget(options.max_cost)
-        self._source, self._writer, self._options, self._progress = source, writer, options, progress
-        self._deadline, self._clock = deadline, clock
+        self._source = source
+        self._writer = writer
+        self._options = options
+        self._progress = progress
+        self._deadline = deadline
+        self._clock = clock
         self._failure: PairscaleError | None = None
         self._streaks: dict[str, FailureStreak] = {}
         self._open = 0
         self._tasks: list[asyncio.Task[None]] = []
-        self._hold: asyncio.Future[None] | None = None
+        self._hold: asyncio.Future[None] | None = None  # done when the outcomes that are held back may be handed over
         self._interrupt = Interrupt()
         self._answered_at = -math.inf
-        self._said_until = -math.inf  # the end of the last wait that was said
+        self._logged_until = -math.inf  # the end of the last wait that was logged
         self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
 
     async def run(self) -> None:
@@ -126,7 +132,8 @@ class Runtime:
             JudgeError: the judge cannot be asked at all; every answer that came before is stored.
             StoreError: the run file cannot be written.
         """
-        self._outcome, self._stop = asyncio.Event(), asyncio.Event()
+        self._outcome = asyncio.Event()
+        self._stop = asyncio.Event()
         self._ended = asyncio.get_running_loop().create_future()
         self._interrupt = interrupt_of_call()
         try:
@@ -147,17 +154,18 @@ class Runtime:
             raise self._failure
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
+        """End the call when a worker has failed, or when all of them are done."""
         if self._ended.done():
             return
         if task.cancelled():
             self._ended.cancel()
         elif (error := task.exception()) is not None:
             self._ended.set_exception(error)
-        elif all(one.done() for one in self._tasks):
+        elif all(other.done() for other in self._tasks):
             self._ended.set_result(None)
 
     def tell_budget(self) -> None:
-        """Say that the budget ended the run."""
+        """Log that the budget ended the run."""
         notice(f"stopped before `max_cost=` is passed: {self.budget}. Raise it, and run it again to continue")
 
     def stop(self, reason: str, failure: PairscaleError | None = None) -> None:
@@ -169,6 +177,7 @@ class Runtime:
     # Asking
 
     async def _work(self) -> None:
+        """Settle one question after another, until there is none."""
         while (question := await self._next()) is not None:
             self._open += 1
             waits_for_people = judge_member(question.judge, "waits_for_people")
@@ -180,24 +189,25 @@ class Runtime:
                 self._outcome.set()
 
     async def _next(self) -> Question | None:
+        """The next question, once its answer could be written; None when there is none, or the run is stopping."""
         while True:
             if self._is_late():
                 self.stop("max_minutes")
-            while not self._writer.is_ready() and not await self._stopped_within(AGAIN_S):
+            while not self._writer.is_ready() and not await self._stopped_within(WRITE_RETRY_INTERVAL_S):
                 pass  # no answer is paid for that cannot be written
             if self._stop.is_set() and self._hold is None:
                 return None
-            found = self._source.next()
-            holds = isinstance(found, Wait) and found.hold
+            proposal = self._source.next()
+            holds = isinstance(proposal, Wait) and proposal.hold
             if not holds:
                 self._release()
             if self._stop.is_set() and not holds:
-                if isinstance(found, Question):
-                    self._source.done(found, None)
+                if isinstance(proposal, Question):
+                    self._source.done(proposal, None)
                 return None
-            if not isinstance(found, Wait):
-                return found
-            if not await self._waited(found):
+            if not isinstance(proposal, Wait):
+                return proposal
+            if not await self._waited(proposal):
                 return None
 
     async def _waited(self, wait: Wait) -> bool:
@@ -233,15 +243,16 @@ class Runtime:
         """Ask until the question is settled; if it cannot be, give it back to the source."""
         is_settled = False
         try:
-            is_settled = await self._is_settled(question)
+            is_settled = await self._ask_until_settled(question)
         finally:
             if not is_settled:
                 self._source.done(question, None)
 
-    async def _is_settled(self, question: Question) -> bool:
-        """Ask until there is an answer, a failure that asking again does not mend, or a limit."""
+    async def _ask_until_settled(self, question: Question) -> bool:
+        """Ask until there is an answer or a failure that asking again does not mend; False when a limit came first."""
         retries = self._options.retries if question.retries is None else question.retries
-        turn = used = 0
+        turn = 0
+        retries_used = 0
         refused_since = math.inf
         while (asked := await self._attempt(question, turn)) is not None:
             verdict, values = asked
@@ -254,7 +265,7 @@ class Runtime:
             if verdict.error_code == "rate_limited":
                 refused_since = min(refused_since, self._clock())
                 is_free = self._are_others_answered(refused_since)
-            if verdict.failure != "transient" or (used == retries and not is_free):
+            if verdict.failure != "transient" or (retries_used == retries and not is_free):
                 await self._finish(question, verdict, values)
                 return True
             await self._record(question, values)
@@ -264,12 +275,12 @@ class Runtime:
                     await self._stopped_within(max(self._deadline - self._clock(), 0.0))
                 self.stop("max_minutes")
                 break
-            if self._clock() >= self._said_until and say_wait(wait, verdict.error_message):
-                self._said_until = self._clock() + wait
+            if self._clock() >= self._logged_until and say_wait(wait, verdict.error_message):
+                self._logged_until = self._clock() + wait
             if await self._stopped_within(wait):
                 break
             turn += 1
-            used += not is_free
+            retries_used += not is_free
         return False
 
     def _are_others_answered(self, refused_since: float) -> bool:
@@ -299,6 +310,7 @@ class Runtime:
         return await self._paid(question, turn, reserved)
 
     async def _paid(self, question: Question, turn: int, reserved: Reservation) -> Attempt:
+        """Ask once, and settle what was reserved by what it cost."""
         attempt = None
         try:
             attempt = await self._ask(question, turn)
@@ -390,7 +402,8 @@ class Runtime:
         """Find out whether a failure concerns the judge, and show the first exception of a judge function."""
         streak = self._streaks.get(question.condition_id)
         if streak is None:
-            streak = self._streaks[question.condition_id] = FailureStreak()
+            streak = FailureStreak()
+            self._streaks[question.condition_id] = streak
             if verdict.error_code == "judge_error":
                 notice(f"the judge raised an exception, and the run continues: {verdict.error_message}")
         if streak.count(verdict, str(question.first["ID"]), str(question.second["ID"])):
@@ -410,6 +423,7 @@ class Runtime:
         comparison: Row | None,
         rows: LogRows = (),
     ) -> Entry:
+        """An attempt for the writer, with the outcome that it settles, if it does, and rows of logs."""
         asked = Asked(
             question.condition_id, (values,), comparison, question.pair_id, question.uid, str(question.first["ID"]),
             str(question.second["ID"]), question.columns, question.replaces,

@@ -54,8 +54,9 @@ class Question:
 
         It is given copies of the samples: what it does to them changes neither the record nor another question.
         """
-        first, second = dict(self.first), dict(self.second)
-        return JudgePair(first, second, self.uid, self.attempt + turn, self.state, self.occurrence)
+        return JudgePair(
+            dict(self.first), dict(self.second), self.uid, self.attempt + turn, self.state, self.occurrence
+        )
 
 
 @dataclass(frozen=True, slots=True)

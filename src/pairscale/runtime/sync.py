@@ -26,7 +26,7 @@ _MOST_STOPS = 2
 
 
 class Terminated(SystemExit):
-    """The process was told to end (SIGTERM); it ends like on Ctrl-C, with exit code 143."""
+    """The process was told to end (SIGTERM); it ends as on Ctrl-C, with exit code 143."""
 
     def __init__(self) -> None:
         super().__init__(128 + signal.SIGTERM)
@@ -123,7 +123,7 @@ def run_sync(make: Callable[[], Coroutine[Any, Any, T]], *, run: object = _NO_RU
 
 
 def blocking(*kept: str) -> Callable[[Callable[P, Coroutine[Any, Any, T]]], Callable[P, T]]:
-    """Make a function that waits for the end out of one that is awaited; :func:`awaitable` gives that one.
+    """Turn an async function into one that blocks until it is done; :func:`awaitable` gives back the async one.
 
     So a public function has one signature and one docstring in both forms.
 
@@ -145,7 +145,7 @@ def blocking(*kept: str) -> Callable[[Callable[P, Coroutine[Any, Any, T]]], Call
 def awaitable(
     blocked: Callable[P, T],
 ) -> Callable[[Callable[..., Coroutine[Any, Any, Any]]], Callable[P, Coroutine[Any, Any, T]]]:
-    """Make a function that only has a name and a docstring the one behind ``blocked``, to be awaited.
+    """Turn a stub, of which only the name and docstring count, into the async function behind ``blocked``.
 
     Args:
         blocked: A function that was made by :func:`blocking`.
@@ -157,7 +157,9 @@ def awaitable(
         async def awaited(*args: P.args, **settings: P.kwargs) -> T:
             return await function(*args, **settings)
 
-        awaited.__name__, awaited.__qualname__, awaited.__doc__ = named.__name__, named.__qualname__, named.__doc__
+        awaited.__name__ = named.__name__
+        awaited.__qualname__ = named.__qualname__
+        awaited.__doc__ = named.__doc__
         return awaited
 
     return decorate
@@ -165,7 +167,7 @@ def awaitable(
 
 @contextmanager
 def resumable(run: object | None) -> Iterator[None]:
-    """On Ctrl-C and SIGTERM, say once where the answers are and how to resume.
+    """On Ctrl-C and SIGTERM, log once where the answers are and how to resume.
 
     Args:
         run: The file that holds the answers; None when nothing is kept.
@@ -190,7 +192,7 @@ class _Stops:
         self._call: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
 
     def begun(self, task: asyncio.Task[Any]) -> None:
-        """Stop this call, also for what came before it began."""
+        """Deliver stops to this call, also those that came before it began."""
         self._call = (task.get_loop(), task)
         self._deliver()
 

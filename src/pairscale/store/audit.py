@@ -104,8 +104,8 @@ def check_evidence(run_file: RunFile, *tables: str) -> Evidence:
         for table in chosen:
             evidence.problems += ledger.differences(connection, table)
         if not tables:
-            known = {problem.row for problem in evidence.problems if problem.table == "items"}
-            evidence.problems += [problem for problem in _other_texts(connection) if problem.row not in known]
+            reported = {problem.row for problem in evidence.problems if problem.table == "items"}
+            evidence.problems += [problem for problem in _other_texts(connection) if problem.row not in reported]
         if not tables and not evidence.problems:  # else they would be found twice
             evidence.problems += [*_unfounded(connection), *_miscounted(connection)]
     return evidence
@@ -159,16 +159,16 @@ class _Ledger:
             self._closings.append((where, entry["closed"]))
         if entry.get("imported"):
             self.evidence.imported = str(entry["imported"])
-        for table, links in entry.get("rows", {}).items():
-            for link in links:
-                self._take(table, tuple(link[:-1]), link[-1], where)
+        for table, row_hashes in entry.get("rows", {}).items():
+            for *key, digest in row_hashes:
+                self._take(table, tuple(key), digest, where)
 
     def _take(self, table: str, key: Key, digest: str | None, where: str) -> None:
         expected = self.expected[table]
         may_change = table in _MAY_CHANGE or (table == "comparisons" and digest is None)
         if key in expected and not may_change:
             message = f"entry {where} of the chain replaces or removes it, but it never changes"
-            self._problem(table, _in_words(key), "replaced", message)
+            self._problem(table, _joined(key), "replaced", message)
         if digest is None:
             expected.pop(key, None)
         else:
@@ -202,10 +202,10 @@ class _Ledger:
 
 
 def _difference(table: Table, key: Sequence[Any], kind: str) -> EvidenceProblem:
-    return EvidenceProblem(table.name, _in_words(key), kind, _DIFFERENCES[kind])
+    return EvidenceProblem(table.name, _joined(key), kind, _DIFFERENCES[kind])
 
 
-def _in_words(key: Sequence[Any]) -> str:
+def _joined(key: Sequence[Any]) -> str:
     return " ".join(map(str, key))
 
 
@@ -243,16 +243,16 @@ def _unfounded(connection: Connection) -> Iterator[EvidenceProblem]:
 
 def _miscounted(connection: Connection) -> Iterator[EvidenceProblem]:
     """Cases whose number of labels is not that of their standing labels."""
-    given = (
+    standing_labels = (
         select(label_questions.c.case_number, func.count().label("n"))
         .join_from(labels, label_questions)
         .where(labels.c.undone_at.is_(None), labels.c.preferred.is_not(None))
         .group_by(label_questions.c.case_number)
         .subquery()
     )
-    standing = func.coalesce(given.c.n, 0)
+    standing = func.coalesce(standing_labels.c.n, 0)
     query = select(label_cases.c.case_number, label_cases.c.n_labels, standing).outerjoin(
-        given, given.c.case_number == label_cases.c.case_number
+        standing_labels, standing_labels.c.case_number == label_cases.c.case_number
     )
     for number, counted, actual in connection.execute(query):
         if counted != actual:

@@ -1,11 +1,11 @@
 """The hash chain of a run file: every row that is evidence is in it, from the transaction that wrote it.
 
 The hash of a row is the SHA-256, in UTF-8, of a JSON array without blanks: the name of the table, its key, and its
-other hashed columns in the order of the table. Bytes stand in it as their own SHA-256, and the text of a JSON column as
-its length in characters; these texts follow after the array, to the letter.
+other hashed columns in the order of the table. Bytes are in it as their own SHA-256, and the text of a JSON column as
+its length in characters; these texts follow after the array, unchanged.
 
 The table ``chain`` has one entry per transaction. Its ``data`` is JSON: ``at``, the time, and ``rows``, which has for
-every table a list of rows, each as its key and its hash; null stands for a row that was removed. Its ``hash`` is the
+every table a list of rows, each as its key and its hash; null marks a row that was removed. Its ``hash`` is the
 SHA-256 of the hash of the entry before (for the first entry: the name of the chain, ``main``) followed by ``data``.
 
 Nothing in a chain is ever rewritten: a comparison that replaces another, a label that is taken back or a fact that
@@ -78,7 +78,7 @@ _COMPACT: Any = {"ensure_ascii": False, "check_circular": False, "separators": (
 
 _row_as_json = json.JSONEncoder(default=repr, **_COMPACT).encode
 
-Links = dict[str, list[list[Any]]]
+RowHashes = dict[str, list[list[Any]]]
 """The keys and hashes of the rows of one transaction, by table, until they become entries of the chain."""
 
 
@@ -153,14 +153,14 @@ def stored_rows(connection: Connection, table: Table, key: Sequence[Any] | None 
         yield row_hash(table, row)
 
 
-def insert_rows(connection: Connection, table: Table, rows: Iterable[Row], links: Links | None = None) -> None:
+def insert_rows(connection: Connection, table: Table, rows: Iterable[Row], row_hashes: RowHashes | None = None) -> None:
     """Write rows; columns that a row does not have are empty.
 
     Args:
         connection: of the database.
         table: the table.
         rows: what to write.
-        links: takes the hashes of the rows, for the chain.
+        row_hashes: takes the keys and hashes of the rows, for the chain.
 
     Raises:
         InputError: a row has a column that the table does not have.
@@ -180,8 +180,8 @@ def insert_rows(connection: Connection, table: Table, rows: Iterable[Row], links
     if not written:
         return
     connection.execute(insert(table).inline(), written)
-    if links is not None:
-        new = links.setdefault(table.name, [])
+    if row_hashes is not None:
+        new = row_hashes.setdefault(table.name, [])
         new += (row_hash(table, [values[name] for name in hashed]) for values in written)
 
 
@@ -208,25 +208,25 @@ class ChainWriter:
             self._head = (0, MAIN) if last is None else (last.entry, last.hash)
         return self._head
 
-    def append(self, connection: Connection, links: Links, **more: Any) -> None:
-        """Write what was collected as one entry; nothing when that is nothing."""
-        if not links:
+    def append(self, connection: Connection, row_hashes: RowHashes, **more: Any) -> None:
+        """Write the hashes that were collected, if there are any, as one entry."""
+        if not row_hashes:
             return
         if self.command is not None and not self._has_command:
-            self._log_command(connection, links, self.command)
-        self._write(connection, {"at": utc_now(), "rows": links, **more})
-        links.clear()
+            self._log_command(connection, row_hashes, self.command)
+        self._write(connection, {"at": utc_now(), "rows": row_hashes, **more})
+        row_hashes.clear()
 
-    def _log_command(self, connection: Connection, links: Links, row: str) -> None:
+    def _log_command(self, connection: Connection, row_hashes: RowHashes, row: str) -> None:
         """Write the command that makes this change, unless its row is the last one already."""
         last = _last_row(connection, COMMANDS)
         if last is None or last[1] != row:
             number = 1 if last is None else last[0] + 1
-            insert_rows(connection, logs, [{"log": COMMANDS, "row": number, "data": Written(row)}], links)
+            insert_rows(connection, logs, [{"log": COMMANDS, "row": number, "data": Written(row)}], row_hashes)
         self._has_command = True
 
     def close(self, connection: Connection) -> None:
-        """Write the digest over everything, unless that is what was written last or there is nothing."""
+        """Write the digest over everything, unless it was written last or there is nothing."""
         self._head = None
         heads = heads_of(connection)
         if not heads or digest_of_closing(connection) is not None:
@@ -236,6 +236,7 @@ class ChainWriter:
         set_fact(connection, CLOSED, closed)
 
     def _write(self, connection: Connection, entry: Row) -> None:
+        """Append an entry, hashed together with the hash of the one before."""
         number, previous = self.head(connection)
         data = json.dumps(entry, **_COMPACT)
         digest = sha256(previous + data)
@@ -248,13 +249,13 @@ class Change:
 
     Attributes:
         connection: of the transaction.
-        links: what was written so far.
+        row_hashes: of what was written so far.
         about: further values of its entries.
     """
 
     def __init__(self, connection: Connection, writer: ChainWriter) -> None:
         self.connection = connection
-        self.links: Links = {}
+        self.row_hashes: RowHashes = {}
         self.about: Values = {}
         self._writer = writer
 
@@ -264,14 +265,14 @@ class Change:
         for row in rows:
             block.append(row)
             if len(block) >= _CHUNK:
-                insert_rows(self.connection, table, block, self.links)
+                insert_rows(self.connection, table, block, self.row_hashes)
                 self.finish()
                 block = []
-        insert_rows(self.connection, table, block, self.links)
+        insert_rows(self.connection, table, block, self.row_hashes)
 
     def changed(self, table: Table, key: Sequence[Any]) -> None:
         """Chain a row whose columns were updated."""
-        self.links.setdefault(table.name, []).extend(stored_rows(self.connection, table, key))
+        self.row_hashes.setdefault(table.name, []).extend(stored_rows(self.connection, table, key))
 
     def set_fact(self, key: str, value: Any) -> None:
         """Remember a fact about the run; one that is as it was is no change."""
@@ -283,7 +284,7 @@ class Change:
 
     def finish(self) -> None:
         """Write the entry of the chain."""
-        self._writer.append(self.connection, self.links, **self.about)
+        self._writer.append(self.connection, self.row_hashes, **self.about)
 
 
 def heads_of(connection: Connection) -> dict[str, list[Any]]:
@@ -307,6 +308,7 @@ def digest_of_closing(connection: Connection) -> str | None:
 
 
 def _last(connection: Connection) -> Any:
+    """The last entry of the chain, or None."""
     query = select(chain).where(chain.c.chain == MAIN).order_by(chain.c.entry.desc()).limit(1)
     return connection.execute(query).first()
 
@@ -372,7 +374,7 @@ def canonical(row: Row) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no word for: times, numbers and arrays of numpy, anything else as its text."""
+    """Values that JSON does not know: times, numbers and arrays of numpy, anything else as its text."""
     if isinstance(value, dt.datetime):
         return value.isoformat(timespec="microseconds")
     if isinstance(value, Mapping):
@@ -384,6 +386,7 @@ _encode = json.JSONEncoder(sort_keys=True, allow_nan=False, default=_plain, **_C
 
 
 def _finite(value: Any) -> Any:
+    """A value with null in place of NaN and infinities."""
     if isinstance(value, Mapping):
         return {key: _finite(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -43,13 +43,13 @@ _BUSY_SECONDS = 30
 # Rows and facts
 
 
-def following(connection: Connection, column: Any) -> int:
-    """The number after the largest of a column."""
+def next_number(connection: Connection, column: Any) -> int:
+    """The number of the next row: one more than the largest in a column of numbers."""
     return int(connection.execute(select(func.max(column))).scalar() or 0) + 1
 
 
 def scrub_surrogates(value: Any) -> Any:
-    """The same without halves of characters, which some servers send and no database takes; U+FFFD stands for them."""
+    """The same without halves of characters, which some servers send and no database takes; U+FFFD replaces them."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, Mapping):
@@ -98,7 +98,7 @@ def set_fact(connection: Connection, key: str, value: Any) -> None:
 
 
 def copy_rows(source: Connection, target: Connection) -> None:
-    """Put the rows of one run file, to the letter, in the place of those of another.
+    """Replace the rows of a run file by those of another, unchanged.
 
     With labellers, whose links are secret, the other one becomes private, too.
     """
@@ -110,8 +110,8 @@ def copy_rows(source: Connection, target: Connection) -> None:
     for table in tables.sorted_tables:
         documents = [column.name for column in table.c if isinstance(column.type, JsonText)]
         columns = [type_coerce(c, Text).label(c.name) if c.name in documents else c for c in table.c]
-        found = source.execution_options(stream_results=True).execute(select(*columns))
-        for block in found.mappings().partitions(1_000):
+        stored = source.execution_options(stream_results=True).execute(select(*columns))
+        for block in stored.mappings().partitions(1_000):
             rows = [dict(row) for row in block]
             for row in rows:
                 row.update({name: Written(row[name]) for name in documents if row[name] is not None})
@@ -156,17 +156,17 @@ def open_file(path: Path, expected: set[str], *, write: bool) -> Engine:
         create_private(path)
     arguments = {"timeout": _BUSY_SECONDS, "check_same_thread": False}
     engine = create_engine(URL.create("sqlite", database=str(path)), connect_args=arguments)
-    has_told = False
+    is_reported = False
 
     def configure(connection: Any, _record: Any) -> None:
-        nonlocal has_told
+        nonlocal is_reported
         _plain_connection(connection, _record)
         if not write:
             return
         mode = _write_ahead(connection)
         connection.execute("PRAGMA synchronous=FULL")
-        if mode != "wal" and not has_told:
-            has_told = True
+        if mode != "wal" and not is_reported:
+            is_reported = True
             notice(f"{path}: this file system has no write-ahead logging; readers may have to wait")
 
     event.listen(engine, "connect", configure)
@@ -203,12 +203,12 @@ def _require_run_file(path: Path, expected: set[str], *, write: bool) -> None:
     foreign = StoreDamagedError(f"{path} is not a run file; {way} (it was left as it is)")
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_NOTADB:
             raise foreign from None
         raise explain(error, str(path)) or foreign from None
-    if found and not expected <= found:
+    if present and not expected <= present:
         raise foreign
 
 
@@ -262,7 +262,7 @@ _CONNECTION = {
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
-"""Settings of a connection: a server that is gone without a word is noticed within a minute, not in two hours."""
+"""Settings of a connection: a server that vanishes silently is noticed within a minute, not in two hours."""
 
 
 def open_address(url: str) -> Engine:
@@ -365,7 +365,7 @@ class WriterLock:
         self._identities: list[tuple[int, int] | None] = []
 
     def acquire(self, last_writer: str) -> None:
-        """Take it at once or say who has it.
+        """Take it at once; otherwise the error names who has it.
 
         Args:
             last_writer: who that is.
@@ -407,12 +407,12 @@ class WriterLock:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """What tells a file from another of the same name; None when there is none."""
+    """What distinguishes a file from another of the same name; None when there is no file."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - after every transaction: no work but the look
+        stat = os.stat(path)  # noqa: PTH116 - after every transaction: no work but the look
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return stat.st_dev, stat.st_ino
 
 
 _LOCK_ID = 0x70616972  # tells the lock of a run from those of other programs in the same database
@@ -426,9 +426,10 @@ class DatabaseLock:
         self._held: Connection | None = None
 
     def acquire(self, last_writer: str) -> None:
-        """Take it at once or say who has it."""
+        """Take it at once; otherwise the error names who has it."""
         try:
-            held = self._held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            self._held = held
             held.detach()  # to close it is to end it
             key = crc32(str(held.execute(select(func.current_schema())).scalar()).encode()) >> 1
             is_taken = held.execute(select(func.pg_try_advisory_lock(_LOCK_ID, key))).scalar()

@@ -1,6 +1,6 @@
 """Labels of people in the run file: their tables, the queries of labelling, and how labels are read.
 
-One row of ``labels`` is one answer of one labeller; :meth:`RunFile.labels` reads those that stand, and
+One row of ``labels`` is one answer of one labeller; :meth:`RunFile.labels` reads those that were not taken back, and
 :func:`label_results` reads them as comparisons. :class:`pairscale.people.LabelStore` writes them.
 """
 
@@ -58,35 +58,50 @@ LABELS: Schema = {
 are those of a manifest; ``swapped`` says whether the labeller saw the second text first.
 """
 
-_C = label_cases.c
-_Q = label_questions.c
-_L = labels.c
-_W = labellers.c
+_CASES = label_cases.c
+_QUESTIONS = label_questions.c
+_LABELS = labels.c
+_WHO = labellers.c
 _ME = bindparam("me", type_=Integer)
 _K = bindparam("k", type_=Integer)
 
 
 LATEST_FIRST = (
-    select(_L.label_id, _L.preferred, _Q.question_id, _Q.case_number, _Q.swapped, _C.case_id)
+    select(
+        _LABELS.label_id,
+        _LABELS.preferred,
+        _QUESTIONS.question_id,
+        _QUESTIONS.case_number,
+        _QUESTIONS.swapped,
+        _CASES.case_id,
+    )
     .join_from(labels, label_questions)
     .join(label_cases)
-    .where(_Q.labeller_id == _ME, _L.undone_at.is_(None))
-    .order_by(_L.label_id.desc())
+    .where(_QUESTIONS.labeller_id == _ME, _LABELS.undone_at.is_(None))
+    .order_by(_LABELS.label_id.desc())
 )
 """The standing labels and skips of a labeller."""
 
-TOTALS = select(func.coalesce(func.sum(case((_C.n_labels < _K, _C.n_labels), else_=_K)), 0), func.count()).select_from(
-    label_cases
-)
+TOTALS = select(
+    func.coalesce(func.sum(case((_CASES.n_labels < _K, _CASES.n_labels), else_=_K)), 0), func.count()
+).select_from(label_cases)
 """Labels that count, at most ``k`` per case, and the number of cases."""
 
 
 def labels_query() -> Select[Any]:
     """Standing labels and skips, in the order in which they came, with the columns of :data:`LABELS`."""
-    columns = [_C.case_id, _C.task_id, _C.criterion, _C.ID1, _C.ID2, _W.name.label("labeller"), _L.preferred]
-    columns += [_L.comment, _L.skipped, _L.decision_ms, _L.labelled_at, _Q.swapped]
+    columns = [
+        _CASES.case_id,
+        _CASES.task_id,
+        _CASES.criterion,
+        _CASES.ID1,
+        _CASES.ID2,
+        _WHO.name.label("labeller"),
+        _LABELS.preferred,
+    ]
+    columns += [_LABELS.comment, _LABELS.skipped, _LABELS.decision_ms, _LABELS.labelled_at, _QUESTIONS.swapped]
     joined = labels.join(label_questions).join(label_cases).join(labellers)
-    return select(*columns).select_from(joined).where(_L.undone_at.is_(None)).order_by(_L.label_id)
+    return select(*columns).select_from(joined).where(_LABELS.undone_at.is_(None)).order_by(_LABELS.label_id)
 
 
 def new_token() -> str:
@@ -138,15 +153,15 @@ def label_counts(store: RunFile) -> dict[str, int] | None:
     if settings is None:
         return None
     k = settings["labels_per_case"]
-    standing = select(func.count(_L.preferred), func.count(_L.skipped)).where(_L.undone_at.is_(None))
+    standing = select(func.count(_LABELS.preferred), func.count(_LABELS.skipped)).where(_LABELS.undone_at.is_(None))
     with store.transaction() as connection:
-        given, skipped = connection.execute(standing).one()
+        answered, skipped = connection.execute(standing).one()
         complete, cases = connection.execute(TOTALS, {"k": k}).one()
         people = connection.execute(select(func.count()).select_from(labellers)).scalar_one()
     return {
         "cases": cases,
         "labellers": people,
-        "labels": given,
+        "labels": answered,
         "skipped": skipped,
         "complete": int(complete),
         "wanted": cases * k,
@@ -193,6 +208,9 @@ def _result(row: Row) -> Values:
     shown = [row["ID1"], row["ID2"]]
     if row["swapped"]:
         shown.reverse()
+    outcome = "tie" if row["preferred"] == "tie" else "abstention"
+    if better is not None:
+        outcome = "win"
     who = row["labeller"]
     about = row["criterion"]
     return dict.fromkeys(RESULTS) | {
@@ -205,7 +223,7 @@ def _result(row: Row) -> Values:
         "better_sample": None if better is None else f"SAMPLE_{1 + shown.index(better)}",
         "better_id": better,
         "latency_s": row["decision_ms"] / 1000,
-        "outcome": "win" if better is not None else "tie" if row["preferred"] == "tie" else "abstention",
+        "outcome": outcome,
         "judge_id": who,
         "trait": about,
         "condition_id": Condition(who, "human", who, about).condition_id,

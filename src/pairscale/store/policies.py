@@ -34,8 +34,8 @@ from pairscale.store.writer import Entry
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
-AGAIN_S = 1.0  # between two tries to write what could not be written
-PATIENCE_S = 120.0  # in all
+WRITE_RETRY_INTERVAL_S = 1.0
+WRITE_GIVE_UP_S = 120.0
 _SLOW_S = 0.25  # a transaction that takes longer keeps further questions from being asked
 _MAY_PASS = (StoreBusyError, StoreConnectionError, StoreFullError, StoreReadOnlyError)
 
@@ -64,7 +64,7 @@ class JournalWriter:
         self._n_open = 0  # entries that wait or are being written
         self._hurry = False
         self._closing = False
-        self._told = False
+        self._is_raised = False
         self._is_stuck = False
         self._writes_since: float | None = None
         self._failure: BaseException | None = None
@@ -76,7 +76,7 @@ class JournalWriter:
         return self
 
     def __exit__(self, kind: object, *_exc: object) -> None:
-        self._told = self._told or kind is not None  # one error at a time
+        self._is_raised = self._is_raised or kind is not None  # one error at a time
         self.close()
 
     def put(self, entry: Entry) -> None:
@@ -84,9 +84,9 @@ class JournalWriter:
         self._add(replace(entry, rows=[(log, dict(row)) for log, row in entry.rows]), None)
 
     def is_ready(self) -> bool:
-        """Whether what is put is written; False while it cannot be, or while it takes long.
+        """Whether entries are written as they come; False while writing fails, or takes long.
 
-        Raises why when it was tried for long enough.
+        Once writing has failed for long enough, it raises the reason.
         """
         self._raise()
         since = self._writes_since
@@ -104,10 +104,11 @@ class JournalWriter:
     def close(self) -> None:
         """Write what waits, and end; raise what went wrong, unless a call has raised it before."""
         self._end()
-        if not self._told:
+        if not self._is_raised:
             self._raise()
 
     def _add(self, entry: Entry, written: _Pending | None) -> None:
+        """Append an entry to those that wait, with the future that is done once it is written."""
         with self._changed:
             self._raise()
             if self._closing:
@@ -131,10 +132,11 @@ class JournalWriter:
 
     def _raise(self) -> None:
         if self._failure is not None:
-            self._told = True
+            self._is_raised = True
             raise self._failure
 
     def _work(self) -> None:
+        """The thread: write what waits, in groups, until the journal is closed."""
         while taken := self._taken():
             self._writes_since = time.monotonic()
             self._write(taken)
@@ -176,11 +178,11 @@ class JournalWriter:
         self._settle(futures, failure)
 
     def _settle(self, futures: Sequence[_Pending], failure: BaseException | None) -> None:
-        """Nobody waits for entries of a journal."""
+        """Tell those who wait for the entries; with a journal, no one does."""
 
     def _commit(self, entries: Sequence[Entry]) -> None:
-        """Write entries, however often that has to be tried."""
-        give_up_at = time.monotonic() + PATIENCE_S
+        """Write entries, trying again for two minutes after a failure that may pass."""
+        give_up_at = time.monotonic() + WRITE_GIVE_UP_S
         while True:
             try:
                 if self._is_stuck and self._run_file.can_reconnect:
@@ -193,8 +195,8 @@ class JournalWriter:
                 if not self._is_stuck:
                     self._is_stuck = True
                     waiting = plural(len(entries), "answer waits", "answers wait")
-                    notice(f"{error}. Trying again for {PATIENCE_S / 60:g} minutes; {waiting}")
-            time.sleep(AGAIN_S)
+                    notice(f"{error}. Trying again for {WRITE_GIVE_UP_S / 60:g} minutes; {waiting}")
+            time.sleep(WRITE_RETRY_INTERVAL_S)
         if self._is_stuck:
             self._is_stuck = False
             notice("the run can be written again; everything is in it")

@@ -1,4 +1,4 @@
-"""The queries for what came of the questions in a run file: the rows with their columns, or how often each came."""
+"""The queries that read results from a run file, as rows or as counts."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ CONDITIONS: Schema = {
 
 
 def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], Values]:
-    """Standing comparisons; ``better_sample`` is a number still."""
+    """Standing comparisons; ``better_sample`` is still a number."""
     a = attempts.c
     c = comparisons.c
     p = pairs.c
     k = conditions.c
-    made: Values = {
+    computed: Values = {
         "model": func.coalesce(a.model, k.model).label("model"), "better_sample": c.winner_pos.label("better_sample"),
     }  # fmt: skip
     schema = {**RESULTS, "better_sample": _INT, "received_at": _TEXT, "pair_id": _INT}
-    columns = [made[name] if name in made else _column_of(name) for name in schema]
+    columns = [computed[name] if name in computed else _column_of(name) for name in schema]
     if raw:
         columns.append(type_coerce(a.raw_response, Text))
         schema["raw_response"] = _TEXT
@@ -114,7 +114,7 @@ def read_conditions(connection: Connection) -> pl.DataFrame:
 
 
 def repeats_query() -> Select[Any]:
-    """The pairs whose two texts stand in the same order in an earlier pair, too: ``pair_id which``."""
+    """The pairs that repeat the two texts of an earlier one in the same order: ``pair_id which``."""
     first = items.alias()
     second = items.alias()
     which = func.row_number().over(partition_by=(first.c.text_hash, second.c.text_hash), order_by=pairs.c.pair_id)
@@ -173,13 +173,11 @@ def dated_spending(table: pl.DataFrame, prices: Iterable[Row] | None) -> pl.Data
         table: of :func:`spending_query`.
         prices: as the run file lists them.
     """
-    dates: dict[str, list[str]] = {}
+    dates: dict[str, set[str]] = {}
     for row in prices or ():
-        if row["as_of"] not in (known := dates.setdefault(row["model"], [])):
-            known.append(row["as_of"])
-    words = {model: ", ".join(sorted(known)) for model, known in dates.items()}
-    found = pl.Series([words.get(model) for model in table["model"]], dtype=_TEXT)
-    return table.with_columns(prices_as_of=found)
+        dates.setdefault(row["model"], set()).add(row["as_of"])
+    words = {model: ", ".join(sorted(days)) for model, days in dates.items()}
+    return table.with_columns(pl.Series("prices_as_of", [words.get(model) for model in table["model"]], dtype=_TEXT))
 
 
 def usage_query(condition_id: str) -> Select[Any]:

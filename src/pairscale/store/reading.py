@@ -112,7 +112,7 @@ def read_results(
 
     Returns:
         ``ID1 ID2 better_id`` and the columns they came with; ``outcome`` where a tie can be told from no answer, and
-        ``order_known`` (false) where it is not known who stood first.
+        ``order_known`` (false) where it is not known which text was shown first.
 
     Raises:
         InputError: If the results cannot be read, or a choice is missing or belongs to another kind of file.
@@ -181,17 +181,17 @@ def read_comparisons(
             return _of_runs(opened, condition, every_judge=every_judge)
     if is_adaptive:
         return cast("Comparisons", data.as_comparisons())  # type: ignore[union-attr]
-    found = read_criteria(data, columns, key, None if keep is None else [*keep, PAIRS_CHOSEN])
-    if found.form == "labels of people" and "criterion" in found.table.columns:
-        found = replace(found, table=_of_criterion(found.table, "criterion", condition))
+    results = read_criteria(data, columns, key, None if keep is None else [*keep, PAIRS_CHOSEN])
+    if results.form == "labels of people" and "criterion" in results.table.columns:
+        results = replace(results, table=_of_criterion(results.table, "criterion", condition))
     elif condition is not None:
         raise InputError("`condition=` belongs to run files; a table of results has no conditions to choose from")
-    if aloud and (found.form is not None or found.unknown):
-        notice(found.line)
+    if aloud and (results.form is not None or results.unknown):
+        notice(results.line)
     chosen: Literal["adaptive"] | None = None
-    if PAIRS_CHOSEN in found.table.columns and (found.table[PAIRS_CHOSEN] == "adaptive").any():
+    if PAIRS_CHOSEN in results.table.columns and (results.table[PAIRS_CHOSEN] == "adaptive").any():
         chosen = "adaptive"
-    return Comparisons(found.table, found.line, chosen=chosen)
+    return Comparisons(results.table, results.line, chosen=chosen)
 
 
 def read_criteria(
@@ -217,7 +217,7 @@ def read_criteria(
     if lazy is not None:
         return _of_lazy(lazy, what, columns, key, keep)
     if is_file:
-        data = read_table(data, text=partial(text_columns, given=columns), encoding=columns.encoding)
+        data = read_table(data, text=partial(text_columns, columns=columns), encoding=columns.encoding)
     return _of_table(to_frame(data, what), what, columns, key)
 
 
@@ -264,9 +264,9 @@ def _named_cases(labels: pl.DataFrame, what: str, key: FilePath | None, encoding
     if _has_ids(labels):
         return labels
     case = id_text(labels["case_id"], what)
-    known = _cases_of(labels, what, key, encoding)
-    first = case.replace_strict({name: ids[0] for name, ids in known.items()}, default=None, return_dtype=pl.String)
-    second = case.replace_strict({name: ids[1] for name, ids in known.items()}, default=None, return_dtype=pl.String)
+    texts_of = _cases_of(labels, what, key, encoding)
+    first = case.replace_strict({name: ids[0] for name, ids in texts_of.items()}, default=None, return_dtype=pl.String)
+    second = case.replace_strict({name: ids[1] for name, ids in texts_of.items()}, default=None, return_dtype=pl.String)
     named = labels.with_columns(ID1=first, ID2=second).drop_nulls("ID1")
     if named.is_empty():
         raise InputError(f"{what}: none of its cases is in the key")
@@ -285,13 +285,13 @@ def _cases_of(
             name = next((name for name in ("pair_uid", "custom_id") if name in pairs.columns), None)
             names = pairs.select(pl.format("{}:{}", "ID1", "ID2") if name is None else name).to_series()
             return dict(zip(names, pairs.select("ID1", "ID2").rows(), strict=True))
-    found = read_key(key, encoding) if key is not None else known_key(Path(what), labels.to_dicts())
-    if found is None:
+    key_rows = read_key(key, encoding) if key is not None else known_key(Path(what), labels.to_dicts())
+    if key_rows is None:
         raise InputError(
             f"{what}: labels of cases without the ids of their texts, and there is no {key_path(what).name} beside "
             "them; name the key of the manifest, or the table of pairs, with `key=`"
         )
-    return {name: ("a", "b") if row["first_variant"] == "a" else ("b", "a") for name, row in found.items()}
+    return {name: ("a", "b") if row["first_variant"] == "a" else ("b", "a") for name, row in key_rows.items()}
 
 
 def _of_criterion(table: pl.DataFrame, column: str, wanted: str | None) -> pl.DataFrame:
@@ -385,9 +385,9 @@ def choose_condition(conditions: pl.DataFrame, wanted: str | None) -> str | None
     matching = [name for name, judge in names.items() if wanted is None or judge == wanted or name.startswith(wanted)]
     if len(matching) == 1:
         return str(matching[0])
-    there = "; ".join(f"{judge} ({name[:8]})" for name, judge in names.items())
+    available = "; ".join(f"{judge} ({name[:8]})" for name, judge in names.items())
     problem = "there are several conditions" if matching else f"no condition is called {wanted!r}"
-    raise InputError(f"{problem}; `condition=` takes one of them or 'all': {there}")
+    raise InputError(f"{problem}; `condition=` takes one of them or 'all': {available}")
 
 
 SHARD = "shard"
@@ -397,7 +397,7 @@ _SQLITE = b"SQLite format 3\0"
 
 
 def named_runs(source: Any) -> tuple[Any, list[str] | None]:
-    """What is meant, and the run files where a list, a folder or a pattern stands for several of them.
+    """The source, and the run files where it is a list, a folder or a pattern that names several of them.
 
     Returns:
         The one run file, table or whatever else is meant, and None; or the source and two or more run files.
@@ -469,7 +469,7 @@ def joined_samples(stores: Sequence[RunFile]) -> pl.DataFrame:
     """The texts of all run files, each once.
 
     Raises:
-        InputError: an ID stands for different texts.
+        InputError: one ID has different texts.
     """
     parts = [store.items() for store in stores]
     samples = pl.concat(parts, how="diagonal_relaxed")

@@ -102,7 +102,7 @@ def open_run(where: FilePath | None, *, write: bool = False) -> RunFile:
 
 @dataclass(frozen=True, slots=True)
 class PairProgress:
-    """What a run file knows of some pairs under one condition.
+    """What a run file knows about pairs under one condition.
 
     Attributes:
         answered: numbers of the pairs that have their answer.
@@ -277,16 +277,16 @@ class RunFile:
             StoreMismatchError: that names the samples whose text has changed.
         """
         with self.writer.changing() as change:
-            known = dict(change.connection.execute(select(items.c.item_id, items.c.text_hash)).all())
+            hashes = dict(change.connection.execute(select(items.c.item_id, items.c.text_hash)).all())
             changed: list[str] = []
 
             def new() -> Iterator[Values]:
                 for sample in samples:
                     row = item_row(sample)
                     name = row["item_id"]
-                    if name not in known:
+                    if name not in hashes:
                         yield row
-                    elif known[name] != row["text_hash"]:
+                    elif hashes[name] != row["text_hash"]:
                         changed.append(name)
 
             change.insert(items, new())
@@ -304,19 +304,19 @@ class RunFile:
         numbers: list[int] = []
         with self.writer.changing() as change:
             query = select(pairs.c.custom_id, pairs.c.pair_id, pairs.c.ID1, pairs.c.ID2)
-            known = {name: (number, first, second) for name, number, first, second in change.connection.execute(query)}
-            following = database.following(change.connection, pairs.c.pair_id)
+            stored = {name: (number, first, second) for name, number, first, second in change.connection.execute(query)}
+            pair_id = database.next_number(change.connection, pairs.c.pair_id)
 
             def new() -> Iterator[Values]:
-                nonlocal following
+                nonlocal pair_id
                 for row in rows:
                     name = row["custom_id"]
-                    if name not in known:
-                        numbers.append(following)
-                        yield {"pair_id": following, **row}
-                        following += 1
+                    if name not in stored:
+                        numbers.append(pair_id)
+                        yield {"pair_id": pair_id, **row}
+                        pair_id += 1
                         continue
-                    number, first, second = known[name]
+                    number, first, second = stored[name]
                     if (first, second) != (row["ID1"], row["ID2"]):
                         raise StoreMismatchError(f"{self.name}: pair_uid {name!r} is another pair, {first}, {second}")
                     numbers.append(number)
@@ -331,7 +331,7 @@ class RunFile:
             return digest_of_closing(connection)
 
     def repeats(self) -> dict[int, int]:
-        """The pairs whose two texts stand in the same order in an earlier pair, too: 2 for the second, and so on."""
+        """The pairs that repeat the two texts of an earlier one in the same order: 2 for the second, and so on."""
         with self.transaction() as connection:
             return {row.pair_id: row.which for row in connection.execute(queries.repeats_query())}
 
@@ -339,8 +339,8 @@ class RunFile:
         """Remember a condition and return its id (the one given, for a condition that was imported)."""
         name = condition_id or condition.condition_id
         with self.writer.changing() as change:
-            there = select(conditions.c.condition_id).where(conditions.c.condition_id == name)
-            if change.connection.execute(there).first() is None:
+            query = select(conditions.c.condition_id).where(conditions.c.condition_id == name)
+            if change.connection.execute(query).first() is None:
                 change.insert(conditions, [asdict(condition) | {"condition_id": name, "created_at": utc_now()}])
         return name
 
@@ -382,7 +382,7 @@ class RunFile:
             return get_fact(connection, key)
 
     def progress(self, condition_id: str) -> PairProgress:
-        """What is known of every pair under a condition."""
+        """What is known about every pair under a condition."""
         asked = select(attempts.c.pair_id, func.count().label("n")).where(
             attempts.c.condition_id == condition_id, func.coalesce(attempts.c.error_code, "") != "cancelled"
         )
@@ -413,8 +413,10 @@ class RunFile:
         """By the condition of each panel of judges, the names of its members."""
         k = conditions.c
         with self.transaction() as connection:
-            found = connection.execute(select(k.condition_id, k.settings).where(k.backend == PANEL)).all()
-        return {row.condition_id: list(row.settings[PANEL]) for row in found}
+            return {
+                row.condition_id: list(row.settings[PANEL])
+                for row in connection.execute(select(k.condition_id, k.settings).where(k.backend == PANEL))
+            }
 
     def failed_attempts(self, condition_id: str | None = None) -> pl.DataFrame:
         """Every attempt that gave no answer: ``custom_id ID1 ID2``, why, and all that came back."""
@@ -467,10 +469,10 @@ class RunFile:
         return self._frame(queries.usage_query(condition_id), queries.USAGE)
 
     def read_blob(self, name: str, row: int) -> bytes | None:
-        """The bytes that stand under a name and number, or None."""
+        """The bytes under a name and number, or None."""
         with self.transaction() as connection:
-            found = connection.execute(select(blobs.c.data).where(blobs.c.name == name, blobs.c.row == row)).first()
-            return None if found is None else bytes(found.data)
+            blob = connection.execute(select(blobs.c.data).where(blobs.c.name == name, blobs.c.row == row)).first()
+            return None if blob is None else bytes(blob.data)
 
     def conditions(self) -> pl.DataFrame:
         """One row a condition: who judged what, how often, with which outcomes, at what cost."""

@@ -57,11 +57,11 @@ class JsonText(TypeDecorator[Any]):
     cache_ok = True
 
     def process_bind_param(self, value: Any, _dialect: Any) -> str | None:
-        """The letters."""
+        """The JSON text to store."""
         return None if value is None else write_json(value)
 
     def process_result_value(self, value: Any, _dialect: Any) -> Any:
-        """The value."""
+        """The value that the stored text means."""
         return None if value is None else json.loads(value)
 
 

@@ -156,10 +156,10 @@ def _import_exported(path: Path, run: FilePath, texts: pl.DataFrame | None) -> i
 
 def _read(path: Table | FilePath, columns: ResultColumns) -> pl.DataFrame:
     """A results table in memory; a notice names its form where it is not ours."""
-    found = read_criteria(path, columns)
-    if found.form is not None or found.unknown:
-        notice(found.line)
-    return _sided(found.table)
+    results = read_criteria(path, columns)
+    if results.form is not None or results.unknown:
+        notice(results.line)
+    return _sided(results.table)
 
 
 def _add(store: RunFile, frame: pl.DataFrame) -> int:
@@ -172,18 +172,20 @@ def _add(store: RunFile, frame: pl.DataFrame) -> int:
 
 
 def _sided(frame: pl.DataFrame) -> pl.DataFrame:
-    """Results in which every text has a side; where it is not known who stood first, every other row is turned."""
+    """Results in which every text has a side; where the order is not known, every other row is swapped."""
     if ORDER_KNOWN not in frame.columns:
         return frame
-    notice("the results do not say who stood first; every other row is turned, so that no position is favoured")
+    notice(
+        "the results do not say which text was shown first; every other row is swapped, so that no position is favoured"
+    )
     turned = ~pl.col(ORDER_KNOWN).fill_null(value=True) & (pl.int_range(pl.len()) % 2 == 1)
     first = pl.when(turned).then("ID2").otherwise("ID1")
     second = pl.when(turned).then("ID1").otherwise("ID2")
     return frame.with_columns(ID1=first, ID2=second).drop(ORDER_KNOWN)
 
 
-def _require_texts(needed: set[str], known: set[str]) -> None:
-    if unknown := sorted(needed - known):
+def _require_texts(needed: set[str], available: set[str]) -> None:
+    if unknown := sorted(needed - available):
         raise TableError(f"results: the text of {listed(unknown)} is not known; give `samples=`")
 
 
@@ -217,7 +219,7 @@ def _add_group(store: RunFile, group: pl.DataFrame) -> int:
 
 
 def asked_of(row: Row, number: int, condition_id: str, *, attempt: int = 1, replaces: bool = False) -> Asked:
-    """The attempt and the outcome that a row of results stands for.
+    """The attempt and the outcome that a row of results describes.
 
     Args:
         row: of a results table.
@@ -303,31 +305,32 @@ def _exported(table: StoredTable) -> list[Column[Any]]:
 
 
 def _is_text(column: Column[Any]) -> bool:
-    """Whether a column goes through the file as the text of its JSON, to the letter."""
+    """Whether a column goes through the file as the text of its JSON, unchanged."""
     return isinstance(column.type, JsonText) and column.table is not metadata
 
 
 def _read_head(path: Path, table: Path) -> Values:
-    """What the file says of itself, when it and the table beside it are as they were exported.
+    """The head of the file, when it and the table beside it are as they were exported.
 
     Raises:
         FileFormatError: it is something else, or one of the two was changed since.
     """
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        head = last = file.readline()
+        head = file.readline()
+        last = head
         for line in file:
             digest.update(last)
             last = line
     if last != f'{{"sha256":"{digest.hexdigest()}"}}\n'.encode() or f'"version":{_VERSION},'.encode() not in head:
         raise FileFormatError(f"{path} is not a file of logs as an export wrote it; export the run again")
-    said: Values = json.loads(head)
-    if said["table"] != _hash_of(table):
+    header: Values = json.loads(head)
+    if header["table"] != _hash_of(table):
         raise FileFormatError(
             f"{table} is not as it was exported. To import the table as it is now, without logs and labels, remove "
             f"{path}; otherwise export the run again"
         )
-    return said
+    return header
 
 
 def _restore(store: RunFile, path: Path, head: Row, samples: Iterable[Row]) -> int:

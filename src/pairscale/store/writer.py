@@ -18,8 +18,8 @@ from sqlalchemy import delete, func, select
 from pairscale.core.errors import InputError, StoreError, StoreMismatchError
 from pairscale.core.provenance import text_hash
 from pairscale.core.tables import Row, Values
-from pairscale.store.chain import ChainWriter, Change, Links, canonical, insert_rows
-from pairscale.store.database import following, has_null, scrub_surrogates
+from pairscale.store.chain import ChainWriter, Change, RowHashes, canonical, insert_rows
+from pairscale.store.database import has_null, next_number, scrub_surrogates
 from pairscale.store.schema import Written, attempts, blobs, comparisons, items, logs, pairs, write_json
 
 if TYPE_CHECKING:
@@ -159,6 +159,7 @@ def _storable(entry: Entry) -> Entry:
 
 
 def _storable_row(values: Row) -> Values:
+    """The columns of an attempt, each as it comes back from JSON without what no database takes."""
     kept: Values = {}
     for name, value in values.items():
         try:
@@ -169,7 +170,7 @@ def _storable_row(values: Row) -> Values:
     return kept
 
 
-_Named = tuple[int, str, str]  # pair_id, ID1, ID2
+_NumberedPair = tuple[int, str, str]  # pair_id, ID1, ID2
 
 
 @dataclass(slots=True)
@@ -180,19 +181,20 @@ class _Numbers:
     attempt: int
     comparison: int
     rows: dict[str, int]
-    named: dict[str, _Named] | None = None
+    named: dict[str, _NumberedPair] | None = None
 
     @classmethod
     def read(cls, connection: Connection) -> _Numbers:
+        """The numbers after those in the run file."""
         counts = select(logs.c.log, func.max(logs.c.row)).group_by(logs.c.log)
         return cls(
-            following(connection, pairs.c.pair_id),
-            following(connection, attempts.c.attempt_id),
-            following(connection, comparisons.c.comparison_id),
+            next_number(connection, pairs.c.pair_id),
+            next_number(connection, attempts.c.attempt_id),
+            next_number(connection, comparisons.c.comparison_id),
             dict(connection.execute(counts).all()),
         )
 
-    def pair_named(self, uid: str, connection: Connection) -> _Named | None:
+    def pair_named(self, uid: str, connection: Connection) -> _NumberedPair | None:
         """The pair with this name; the names are read when the first one is asked for."""
         if self.named is None:
             query = select(pairs.c.custom_id, pairs.c.pair_id, pairs.c.ID1, pairs.c.ID2)
@@ -206,40 +208,42 @@ class _Group:
     def __init__(self, numbers: _Numbers, connection: Connection) -> None:
         self.numbers = numbers
         self._connection = connection
-        self._new_names: dict[str, _Named] = {}
+        self._new_names: dict[str, _NumberedPair] = {}
         self._replaced: dict[str, list[int]] = {}
         self._rows: dict[str, list[Values]] = {table.name: [] for table in _WRITTEN}
 
     def add(self, entry: Entry) -> None:
+        """Turn an entry into rows."""
         self._rows["items"] += map(dict, entry.samples)
         if entry.asked is not None:
-            self._ask(entry.asked)
+            self._add_asked(entry.asked)
         for log, row in entry.rows:
             if entry.blobs and log == "round_log":
                 number = int(row["refit_id"])
                 self._rows["blobs"] += [
                     {"name": name, "row": number, "data": data} for name, data in entry.blobs.items()
                 ]
-            self._log(log, row)
+            self._add_log(log, row)
             if len(entry.scores) and log == "round_log":
-                self._log("item_log", {"refit_id": row["refit_id"], "columns": _columns(entry.scores)})
+                self._add_log("item_log", {"refit_id": row["refit_id"], "columns": _columns(entry.scores)})
 
-    def write(self, connection: Connection) -> Links:
+    def write(self, connection: Connection) -> RowHashes:
         """Write all rows, and return their hashes."""
-        links: Links = {}
+        row_hashes: RowHashes = {}
         for condition_id, numbers in self._replaced.items():
             same = (comparisons.c.condition_id == condition_id) & comparisons.c.pair_id.in_(numbers)
             gone = connection.execute(select(comparisons.c.comparison_id).where(same)).scalars().all()
-            links.setdefault("comparisons", []).extend([number, None] for number in gone)
+            row_hashes.setdefault("comparisons", []).extend([number, None] for number in gone)
             connection.execute(delete(comparisons).where(same))
         for table in _WRITTEN:
-            insert_rows(connection, table, self._rows[table.name], links)
+            insert_rows(connection, table, self._rows[table.name], row_hashes)
         if self.numbers.named is not None:
             self.numbers.named.update(self._new_names)
-        return links
+        return row_hashes
 
-    def _ask(self, asked: Asked) -> None:
-        pair_id = self._pair(asked)
+    def _add_asked(self, asked: Asked) -> None:
+        """Add the attempts, the outcome that they settle, and the pair when it is new."""
+        pair_id = self._pair_id(asked)
         attempt_id = 0
         for values in asked.attempts:
             attempt_id = self.numbers.attempt
@@ -257,14 +261,15 @@ class _Group:
         self.numbers.comparison += 1
         self._rows["comparisons"].append({**asked.comparison, **own})
 
-    def _pair(self, asked: Asked) -> int:
+    def _pair_id(self, asked: Asked) -> int:
+        """The number of the pair; a new one is added."""
         if asked.pair_id is not None:
             return asked.pair_id
-        known = self._new_names.get(asked.uid) or self.numbers.pair_named(asked.uid, self._connection)
-        if known is not None:
-            if known[1:] != (asked.ID1, asked.ID2):
-                raise StoreMismatchError(f"{asked.uid} is another pair in the run file: {known[1]}, {known[2]}")
-            return known[0]
+        named = self._new_names.get(asked.uid) or self.numbers.pair_named(asked.uid, self._connection)
+        if named is not None:
+            if named[1:] != (asked.ID1, asked.ID2):
+                raise StoreMismatchError(f"{asked.uid} is another pair in the run file: {named[1]}, {named[2]}")
+            return named[0]
         number = self.numbers.pair
         self._new_names[asked.uid] = (number, asked.ID1, asked.ID2)
         self.numbers.pair += 1
@@ -274,7 +279,8 @@ class _Group:
         )
         return number
 
-    def _log(self, log: str, row: Row) -> None:
+    def _add_log(self, log: str, row: Row) -> None:
+        """Add a row to a log, under its next number."""
         numbers = self.numbers
         number = numbers.rows.get(log, 0) + 1
         numbers.rows[log] = number
@@ -282,6 +288,7 @@ class _Group:
 
 
 def _columns(scores: pl.DataFrame | Sequence[Row]) -> dict[str, list[Any]]:
+    """The scores column by column, as one row of ``item_log`` holds them."""
     if isinstance(scores, pl.DataFrame):
         return scores.to_dict(as_series=False)
     names = dict.fromkeys(name for row in scores for name in row)

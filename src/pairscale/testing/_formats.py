@@ -38,7 +38,7 @@ def read_request(kind: str, body: JsonObject, model: str = "") -> ReadRequest:
     Args:
         kind: ``chat``, ``responses``, ``messages``, ``gemini`` or ``ollama``.
         body: its JSON document.
-        model: the model's name when it stands in the address.
+        model: the model's name when it is part of the address.
     """
     if kind == "gemini":
         content = body["contents"][-1]["parts"]

@@ -1,8 +1,8 @@
-"""Where the two samples stand in a prompt whose template is not known.
+"""Where the two samples are in a prompt whose template is not known.
 
 Samples are found by their labels: two lines that begin the same but for the place, such as ``Text A:`` and ``Text B:``,
 ``## Essay 1`` and ``## Essay 2``, or ``<text id="1">`` and ``<text id="2">``. Where there are none, the two longest
-blocks are taken. Signs and labels around a text may be taken for a part of it: a rehearsal needs no more.
+blocks are taken. Signs and labels around a text may count as a part of it: that is enough for a rehearsal.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def locate_samples(prompt: str, *, is_choice: bool) -> tuple[str, str] | None:
 
 
 def _before_answer(text: str) -> str:
-    """What stands before the paragraph that speaks of the answer."""
+    """The prompt up to the paragraph about the answer."""
     answer = _ANSWER.search(text)
     if answer is None:
         return text

@@ -15,7 +15,7 @@ _N_DRAWS = 1000
 _N_GROUPS = 10
 
 
-def next_pairs(scale: PeopleScale, known: set[tuple[int, int]], size: int, seed: int = 1) -> list[tuple[int, int]]:
+def next_pairs(scale: PeopleScale, answered: set[tuple[int, int]], size: int, seed: int = 1) -> list[tuple[int, int]]:
     """The pairs to ask people about, the most telling first.
 
     What a pair tells is the mutual information between its answer and the validity: the entropy of the answer, less
@@ -24,12 +24,12 @@ def next_pairs(scale: PeopleScale, known: set[tuple[int, int]], size: int, seed:
 
     Args:
         scale: what is known so far.
-        known: pairs that were answered, the lower number first.
+        answered: pairs that were answered, the lower number first.
         size: how many.
-        seed: of the candidates, and of who stands first.
+        seed: of the candidates, and of which text is shown first.
     """
     rng = np.random.default_rng(seed)
-    first, second = _candidates(scale.people.shape[1], known, rng)
+    first, second = _candidates(scale.people.shape[1], answered, rng)
     information = _information(scale, first, second, rng)
     limit = 1 + math.ceil(2 * size / scale.people.shape[1])
     uses = np.zeros(scale.people.shape[1], dtype=int)
@@ -43,7 +43,7 @@ def next_pairs(scale: PeopleScale, known: set[tuple[int, int]], size: int, seed:
     return chosen
 
 
-def _candidates(n: int, known: set[tuple[int, int]], rng: np.random.Generator) -> tuple[Ints, Ints]:
+def _candidates(n: int, answered: set[tuple[int, int]], rng: np.random.Generator) -> tuple[Ints, Ints]:
     """Pairs that were not answered yet, all of them or a random part."""
     total = n * (n - 1) // 2
     if total <= _N_CANDIDATES:
@@ -55,7 +55,7 @@ def _candidates(n: int, known: set[tuple[int, int]], rng: np.random.Generator) -
         first, second = pairs[:, rng.permutation(pairs.shape[1])]
         first = first[:_N_CANDIDATES]
         second = second[:_N_CANDIDATES]
-    is_new = np.array([pair not in known for pair in zip(first.tolist(), second.tolist(), strict=True)], dtype=bool)
+    is_new = np.array([pair not in answered for pair in zip(first.tolist(), second.tolist(), strict=True)], dtype=bool)
     return first[is_new].astype(np.int64), second[is_new].astype(np.int64)
 
 

@@ -63,12 +63,12 @@ class PeopleAnswers:
     """Answers of people.
 
     Attributes:
-        first: per answer, the text that stood first, as its place among the judge's texts.
+        first: per answer, the text that was shown first, as its place among the judge's texts.
         second: the other one.
         result: 1 where the first is better, 0 where the second is, .5 for a tie.
         person: who answered, by number.
         n_people: how many people there are.
-        order_known: whether it is known who stood first.
+        order_known: whether it is known which text was shown first.
     """
 
     first: Ints

@@ -173,7 +173,7 @@ def trust(
 
 
 def trust_of_run(answers: Comparisons, labels: Comparisons) -> Trust:
-    """What :func:`trust` says of a judge's answers and people's that are read already."""
+    """The same as :func:`trust`, for answers and labels that are read already."""
     return _held_against(judged_by(answers), labels, size=20, seed=1)
 
 
@@ -229,16 +229,18 @@ def _labels(run: Any, labels: Any, criterion: str | None, reading: dict[str, Any
     return read_comparisons(run, PEOPLE, aloud=False)
 
 
-def _usable(given: Comparisons | None, judge: JudgeScale, own_names: Sequence[str], notices: list[str]) -> pl.DataFrame:
+def _usable(
+    labels: Comparisons | None, judge: JudgeScale, own_names: Sequence[str], notices: list[str]
+) -> pl.DataFrame:
     """The answers that count: ``ID1 ID2 result judge_id order_known``.
 
     Raises:
         InputError: If they are of other texts, all ties, or the judge's own.
     """
-    if given is None:
+    if labels is None:
         texts = dict.fromkeys(("ID1", "ID2", "judge_id"), pl.String)
         return pl.DataFrame(schema={**texts, "result": pl.Float64, "order_known": pl.Boolean})
-    table = given.table
+    table = labels.table
     own = sorted(set(judge_names(table)) & set(own_names))
     if own:
         raise InputError(

@@ -18,7 +18,7 @@ from pairscale.core.notices import notice, plural
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import Row, Values
 from pairscale.judges.base import JudgePair, Verdict
-from pairscale.judges.batched import BatchJudge, calls_of, verdict_of, with_batch_cost
+from pairscale.judges.batched import BatchJudge, calls_of, verdict_of_line, with_batch_cost
 from pairscale.judges.orders import BothOrders, merge_verdicts, swapped
 from pairscale.providers.batches import BatchFormat, Line
 from pairscale.store.schema import attempt_columns, comparison_columns
@@ -60,7 +60,7 @@ def write_parts(
     folder: Path,
     sizes: Iterator[int],
 ) -> Iterator[Values]:
-    """Write requests into as few files as the provider's limits and ``sizes`` allow; what the registry says of each.
+    """Write requests into as few files as the provider's limits and ``sizes`` allow; yields the entry of each.
 
     Args:
         judge: who is asked.
@@ -119,7 +119,7 @@ class _Part:
         return True
 
     def closed(self) -> Values:
-        """What the registry says of the file, which is whole and on the disk."""
+        """Close the file, once it is whole and on the disk, and return its entry in the registry."""
         n_bytes = self.file.tell()
         self.file.flush()
         os.fsync(self.file.fileno())
@@ -166,7 +166,7 @@ def read_lines(path: Path, form: BatchFormat) -> Iterator[Line | str]:
 
 
 def ingest_results(store: RunFile, form: BatchFormat, judge: BatchJudge, entry: RegistryEntry) -> None:
-    """Enter the results of a batch that has ended into the run file, and say of the rest why there is none."""
+    """Enter the results of a batch that has ended into the run file, and why the other requests have none."""
     path = Path(entry.output_path)
     intake = _Intake(store, judge, entry)
     unreadable: list[str] = []
@@ -212,12 +212,12 @@ class _Intake:
             return
         orders = self._verdicts.setdefault(number, {})
         if turned not in orders:
-            orders[turned] = verdict_of(self._judge, self._pairs[number], line, turned=turned)
+            orders[turned] = verdict_of_line(self._judge, self._pairs[number], line, turned=turned)
         if len(orders) == 1 + isinstance(self._judge, BothOrders):
             self._settle(number)
 
     def finish(self) -> None:
-        """Say of the pairs without a result why there is none, and that the batch is done with."""
+        """Record why the other pairs have no result, and that the batch is collected."""
         for number in self._entry.pair_ids:
             if number not in self._done:
                 self._settle(number)
@@ -245,7 +245,7 @@ class _Intake:
         return with_batch_cost(self._judge, swapped(pair) if turned else pair, unread)
 
     def _settle(self, number: int) -> None:
-        """Take what came for a pair for all that will come."""
+        """Record the outcome of a pair: no further result of it is expected."""
         orders = self._verdicts.pop(number, {})
         verdict = orders.get(False) or self._missing(number, turned=False)
         if isinstance(self._judge, BothOrders):

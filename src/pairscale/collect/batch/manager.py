@@ -72,7 +72,7 @@ class BatchManager:
         clock: tells the time, in seconds.
         retries: how often to try again what may pass.
         keep_jsonl: whether files of requests and results stay when the results are in the run file; by default as it
-            was said when the batch was submitted.
+            was chosen when the batch was submitted.
     """
 
     @checked
@@ -97,7 +97,7 @@ class BatchManager:
         self._sleep = sleep
         self._clock = clock
         self._judges: dict[str, BatchJudge] = {}
-        self._unknown: set[str] = set()  # batches that the provider did not know when they were last looked at
+        self._unknown: set[str] = set()  # batches that the provider did not know when it was last asked
 
     async def __aenter__(self) -> Self:
         return self
@@ -106,7 +106,7 @@ class BatchManager:
         for judge in self._judges.values():
             await judge.aclose()
 
-    # What there is
+    # Reading
 
     def entries(self, keys: Keys = None) -> list[RegistryEntry]:
         """The batches, in the order in which they were prepared."""
@@ -127,7 +127,7 @@ class BatchManager:
         with open_run(self._run) as store:
             return rest_of(store, [entry for entry in self._entries(store, keys) if not entry.open])
 
-    # Small things
+    # Helpers
 
     def _entries(self, store: RunFile, keys: Keys = None) -> list[RegistryEntry]:
         return entries(store, keys, self.folder)
@@ -213,7 +213,7 @@ class BatchManager:
 
     async def resubmit(self) -> list[RegistryEntry]:
         """Put what failed, expired, was cancelled or given up into new batches, and nothing else."""
-        made: list[str] = []
+        keys: list[str] = []
         with open_run(self._run, write=True) as store:
             ended = [entry for entry in self._entries(store) if not entry.open]
             for condition_id in dict.fromkeys(entry.condition_id for entry in ended):
@@ -224,9 +224,9 @@ class BatchManager:
                 about = {name: getattr(mine[-1], name) for name in ("metadata", "keep_jsonl", "include_raw")}
                 questions = pairs_from(store, again).items()
                 judge = self._judge(store, condition_id)
-                made += self._prepare(store, judge, condition_id, questions, repeat(len(again)), about)
-            await self._place_all(store, made)
-            return self._entries(store, made)
+                keys += self._prepare(store, judge, condition_id, questions, repeat(len(again)), about)
+            await self._place_all(store, keys)
+            return self._entries(store, keys)
 
     def _under_way(self, store: RunFile, condition_id: str) -> set[int]:
         """Pairs in batches that are prepared, created or not yet collected."""
@@ -346,7 +346,7 @@ class BatchManager:
     # Looking and collecting
 
     async def look(self, keys: Keys = None, *, delay: float = 0.0) -> None:
-        """Ask how the batches stand that have not ended."""
+        """Ask for the state of the batches that have not ended."""
         for number, entry in enumerate(self._placed(keys, ended=False)):
             if number:
                 await self._sleep(delay)
@@ -371,7 +371,7 @@ class BatchManager:
         return placed
 
     async def _job(self, entry: RegistryEntry) -> BatchJob | None:
-        """Where a batch stands now; None when that cannot be told."""
+        """A batch as its provider sees it now; None when it cannot be asked about."""
         try:
             job = await batch_format(entry.provider).get(self._http(entry), str(entry.batch_id))
         except ProviderError as error:
@@ -381,7 +381,7 @@ class BatchManager:
         return job
 
     def _say_problem(self, entry: RegistryEntry, error: ProviderError) -> None:
-        """Say that a batch cannot be asked about now.
+        """Log that a batch cannot be asked about now.
 
         The provider says 404 also of a batch of another project: that may be paid for, and is kept.
 
@@ -422,10 +422,10 @@ class BatchManager:
     async def _download(self, entry: RegistryEntry) -> bool:
         """Get the results, unless they are here; False when that has to wait.
 
-        Providers answer with pages of a proxy, with files that are cut off, and with nothing at all, and say that it
-        is a success. Results with too few requests are downloaded again. A file with none of the batch is none: what
-        was paid for is still there, and the batch stays as it is until the provider gives it; or it is another's batch,
-        which was taken for this one.
+        With a status of success, providers send pages of a proxy, files that are cut off, or nothing at all. Results
+        with too few requests are downloaded again. A file with no request of the batch does not count: what was paid
+        for is still at the provider, and the batch stays as it is until it comes; or the batch is another's, which was
+        mistaken for this one.
         """
         path = Path(entry.output_path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -487,7 +487,7 @@ class BatchManager:
         timeout: float | None = None,
         rounds: float = math.inf,
         delay: float = 0.0,
-        told: Callable[[Sequence[RegistryEntry]], None] | None = None,
+        on_look: Callable[[Sequence[RegistryEntry]], None] | None = None,
     ) -> list[RegistryEntry]:
         """Look and collect until every batch is done with, or the time is over; returns the entries as they are then.
 
@@ -499,7 +499,7 @@ class BatchManager:
             timeout: seconds to wait in all; a look that has begun is finished, and 0 is one look.
             rounds: how often to look.
             delay: seconds between two batches of one look.
-            told: called after each look.
+            on_look: called after each look.
         """
         interval = require_number(interval, "interval", least=0)
         delay = require_number(delay, "delay", least=0)
@@ -509,8 +509,8 @@ class BatchManager:
         while True:
             await self._round(keys, delay)
             current = self.entries(keys)
-            if told is not None:
-                told(current)
+            if on_look is not None:
+                on_look(current)
             rounds -= 1
             left = end - self._clock()
             is_done = not any(entry.open and entry.key not in self._unknown for entry in current)
@@ -519,6 +519,7 @@ class BatchManager:
             await self._sleep(min(interval, left))
 
     async def _round(self, keys: Keys, delay: float) -> None:
+        """Create what is only prepared, look at the others, and collect what has ended."""
         try:
             if any(entry.open and entry.batch_id is None for entry in self.entries(keys)):
                 await self.resume()
@@ -563,7 +564,7 @@ class BatchManager:
 
 
 def _seen(job: BatchJob) -> Values:
-    """What is remembered of a batch each time that it is looked at."""
+    """The fields of an entry that are updated at each look."""
     return {name: getattr(job, name) for name in ("state", "succeeded", "failed", "expires_at", "message")}
 
 

@@ -1,4 +1,4 @@
-"""What the run file knows of batches: a log of what happened, read back as one entry per batch.
+"""What the run file knows about batches: a log of events, read back as one entry per batch.
 
 Every event is on the disk before the next thing is done. A batch is *prepared* (its key and its pairs are fixed),
 *uploaded*, *created* (the provider's id is known), *seen* in some state, *recorded* (these pairs' results are in the
@@ -53,7 +53,7 @@ class RegistryEntry:
         file_id: the provider's name of the uploaded file.
         batch_id: the provider's name of the batch; None until it is known to be there.
         created_at: when that was.
-        state: where it stands, as last seen.
+        state: its state, as last seen.
         succeeded: requests that were answered, as the provider counts.
         failed: requests that were not.
         expires_at: when the provider gives up, in seconds since 1970.
@@ -61,7 +61,7 @@ class RegistryEntry:
         recorded: the pairs whose results are in the run file.
         collected_at: when the last of them was.
         is_guess: whether its id was found by a search that may have found another's batch.
-        foreign: batches that were taken for this one and are not.
+        foreign: ids of batches that were mistaken for this one.
         metadata: names and values that go to the provider.
         max_cost: US dollars that it may cost at most; None when the price is not known.
         keep_jsonl: whether its files are kept when its results are in the run file.
@@ -186,7 +186,7 @@ STATUS: Schema = {
 
 
 def status_table(chosen: Sequence[RegistryEntry], now: float) -> pl.DataFrame:
-    """One row per batch: where it stands, how old it is, and how long it has left, in seconds."""
+    """One row per batch: its state, how old it is, and how long it has left, in seconds."""
     rows = []
     for entry in chosen:
         row = {name: getattr(entry, name, None) for name in STATUS}
@@ -229,12 +229,12 @@ def results_of(
 
 def rest_of(store: RunFile, chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
     """One row per pair of these batches that has no answer, with its last batch and its last reason."""
-    rest = _asked_in(chosen).join(store.results().filter(ANSWERED), on=_PAIR, how="anti", maintain_order="left")
+    unanswered = _asked_in(chosen).join(store.results().filter(ANSWERED), on=_PAIR, how="anti", maintain_order="left")
     reasons = store.failed_attempts().unique(_PAIR, keep="last").select(*_PAIR, "error_code", "error_message")
-    rest = rest.join(reasons, on=_PAIR, how="left", maintain_order="left")
+    unanswered = unanswered.join(reasons, on=_PAIR, how="left", maintain_order="left")
     names = pairs_named(store)
-    samples = pl.DataFrame([names[n] for n in rest["pair_id"]], schema=["custom_id", "ID1", "ID2"], orient="row")
-    rest = pl.concat([rest, samples], how="horizontal").with_columns(
+    samples = pl.DataFrame([names[n] for n in unanswered["pair_id"]], schema=["custom_id", "ID1", "ID2"], orient="row")
+    unanswered = pl.concat([unanswered, samples], how="horizontal").with_columns(
         error_message=pl.coalesce("error_message", "message")
     )
-    return rest.select(pl.col(REST).cast(pl.String))
+    return unanswered.select(pl.col(REST).cast(pl.String))

@@ -25,16 +25,16 @@ class _DocxBody(Paragraphs):
         self._is_hidden = False
         self._is_text = False
 
-    def start(self, name: str, given: Mapping[str, str]) -> None:
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
         parent = self._path[-1] if self._path else ""
         if name == "r" and parent != "rPr":
             self._is_hidden = False
         elif name == "vanish" and parent == "rPr" and "r" in self._path[-2:]:
-            self._is_hidden = given.get("val", "true").lower() not in _OFF
+            self._is_hidden = attributes.get("val", "true").lower() not in _OFF
         elif name == "t":
             self._is_text = not self._is_hidden
         elif parent == "r" and not self._is_hidden:
-            code = given.get("char", "") if name == "sym" else ""
+            code = attributes.get("char", "") if name == "sym" else ""
             number = int(code, 16) if len(code) == 4 else 0
             self.write(chr(number) if number >= ord(" ") and number not in _PRIVATE else _SPACES.get(name, ""))
 

@@ -57,7 +57,7 @@ class _Page(HTMLParser):
             self._lines[-1].append(data)
 
     def text(self) -> str:
-        """Its lines; several empty ones in a row are none."""
+        """Its lines, without the empty ones."""
         lines = ["".join(parts) for parts in self._lines]
         return "\n".join(line.strip(" ") for line in lines if line.strip())
 

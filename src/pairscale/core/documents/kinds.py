@@ -1,4 +1,4 @@
-"""Which kind a file is of, by its ending and its first bytes, and what comes of reading it."""
+"""The kind of a file, by its ending and its first bytes, and the result of reading it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Final
 
 LONGEST_TEXT: Final = 5_000_000
-"""The longest text of one file, in bytes of UTF-8; beyond it, something other than a sample was read."""
+"""The longest text of one file, in bytes of UTF-8; anything longer is not a sample."""
 
 LARGEST_FILE: Final = 100_000_000
 """The largest file with pictures and layout that is opened, in bytes."""
@@ -37,12 +37,12 @@ _OTHERS: Final = {
 
 
 class Unreadable(Exception):  # noqa: N818 - the reason why a file is not read, which is no mistake of the program
-    """Why a file has no text that could be read; the message follows its name."""
+    """Why a file cannot be read as text; the message follows the name of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a file says.
+    """The content of a file.
 
     Attributes:
         text: its text.
@@ -58,7 +58,7 @@ class Document:
 
 
 def kind_of(name: str) -> str | None:
-    """The kind of a file by the ending of its name; None when it is none that holds a text.
+    """The kind of a file by the ending of its name; None when such files hold no text.
 
     Example:
         >>> kind_of("Anna.DOCX"), kind_of("photo.jpg")

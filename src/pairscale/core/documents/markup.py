@@ -59,7 +59,7 @@ class Paragraphs(ContentHandler):
         else:
             self.end(name[1])
 
-    def start(self, name: str, given: Mapping[str, str]) -> None:
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
         """An element begins; its parent is the last of the path."""
 
     def end(self, name: str) -> None:

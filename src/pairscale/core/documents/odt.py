@@ -29,7 +29,7 @@ class _OdtBody(Paragraphs):
         self._notes: list[str] = []
         self._in_note = 0
 
-    def start(self, name: str, given: Mapping[str, str]) -> None:
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "text" and self._path[-1:] == ["body"]:
             self._is_body = True
         elif name == "note-body":
@@ -38,7 +38,7 @@ class _OdtBody(Paragraphs):
             self._depth += 1
             self._after_space = True
         elif name == "s" and self._depth:
-            self._put(" " * min(int(given.get("c", "1")[:9]), LONGEST_TEXT + 1))
+            self._put(" " * min(int(attributes.get("c", "1")[:9]), LONGEST_TEXT + 1))
         elif name in {"tab", "line-break"} and self._depth:
             self._put("\t" if name == "tab" else "\n")
             self._after_space = name == "line-break"

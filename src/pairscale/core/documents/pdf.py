@@ -25,7 +25,7 @@ _MOST_PAGES = 2_000
 _LIGATURES = str.maketrans(
     {"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb05": "st", "\ufb06": "st"}
 )
-"""Shapes of the typesetter's, which no one has typed."""
+"""Ligatures, as the letters that were typed."""
 
 
 def read_pdf(content: bytes) -> Document:
