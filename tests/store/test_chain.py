@@ -175,29 +175,6 @@ def test_rows_of_any_kind_hold(rows):
             assert read == json.loads(canonical(row))
 
 
-@pytest.mark.slow
-@settings(max_examples=50, deadline=None, suppress_health_check=BUSY)
-@given(data=st.data())
-def test_any_edit_of_any_field_is_found(made, tmp_path, data):
-    log = data.draw(st.sampled_from(LOGS))
-    rows = rows_of(made, log)
-    number = data.draw(st.integers(1, len(rows)))
-    row = rows[number - 1]
-    field = data.draw(st.sampled_from([*row, "new field"]))
-    old = row.get(field)
-    value = data.draw((JSON | st.just(str(old))).filter(lambda new: json.dumps(new) != json.dumps(old)))
-    way = data.draw(st.sampled_from(["set", "remove", "rename"])) if field in row else "set"
-    if way == "set":
-        row[field] = value
-    else:
-        kept = row.pop(field)
-        if way == "rename":
-            row[f"{field}'"] = kept
-    path = shutil.copy(made, tmp_path / "run.db")
-    [problem] = change(path, ("UPDATE logs SET data = ? WHERE log = ? AND row = ?", json.dumps(row), log, number))
-    assert str(problem) == f"logs, row {log} {number}: the row was changed"
-
-
 @settings(max_examples=60, deadline=None, suppress_health_check=BUSY)
 @given(data=st.data())
 def test_any_edit_of_any_column_is_found(made, tmp_path, data):
