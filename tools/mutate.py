@@ -198,13 +198,22 @@ def load_libraries() -> None:
         del sys.modules[name]
 
 
-def tests_for(line: range, lines: dict[int, list[str]], seconds: dict[str, float]) -> list[str]:
+def cached_lines(tree: ast.AST) -> set[int]:
+    """The lines of functions with a cache: the tests that reach them are not all that use what they gave."""
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and any("cache" in ast.unparse(one) for one in node.decorator_list):
+            found |= set(range(node.lineno, node.end_lineno + 1))  # type: ignore[operator]
+    return found
+
+
+def tests_for(line: range, lines: dict[int, list[str]], cached: set[int], seconds: dict[str, float]) -> list[str]:
     """The quickest of the tests that reach these lines, as many as the time allows, and one at least.
 
-    What runs at import is reached by all tests of the module.
+    What runs at import, or once for all, is reached by all tests of the module.
     """
     reaching = {test for number in line for test in lines.get(number, ())}
-    if reaching == {""}:
+    if reaching == {""} or (reaching and cached.issuperset(line)):
         reaching = {test for tests in lines.values() for test in tests}
     chosen: list[str] = []
     left = SECONDS
@@ -218,9 +227,10 @@ def tests_for(line: range, lines: dict[int, list[str]], seconds: dict[str, float
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    for option, default in (("--count", 400), ("--minutes", 60.0), ("--only", ""), ("--seed", 1)):
+    for option, default in (("--count", 400), ("--start", 0), ("--minutes", 60.0), ("--only", ""), ("--seed", 1)):
         parser.add_argument(option, type=type(default), default=default)  # --only: modules whose name begins so
     parser.add_argument("--out", type=Path, help="a file for the results, a line of JSON each")
+    parser.add_argument("--again", type=Path, help="such a file: try only what survived there")
     given = parser.parse_args()
     os.chdir(ROOT)
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
@@ -230,9 +240,11 @@ def main() -> None:
     drawn = []
     unreached = []
     for module, source in sources.items():
-        for number, node in enumerate(places(ast.parse(source))):
+        tree = ast.parse(source)
+        cached = cached_lines(tree)
+        for number, node in enumerate(places(tree)):
             lines = range(node.lineno, node.end_lineno + 1)  # type: ignore[attr-defined]
-            chosen = tests_for(lines, reached[module], seconds)
+            chosen = tests_for(lines, reached[module], cached, seconds)
             if chosen:
                 drawn.append((module, number, chosen))
             else:
@@ -243,7 +255,11 @@ def main() -> None:
     ends = time.monotonic() + 60 * given.minutes
     results: Counter[tuple[str, str]] = Counter()
     random.Random(given.seed).shuffle(drawn)  # noqa: S311 - a sample, not a secret
-    for module, number, chosen in drawn[: given.count]:
+    drawn = drawn[given.start : given.count]
+    if given.again:
+        survived = [json.loads(line)[:2] for line in given.again.read_text().splitlines() if '"survived"' in line]
+        drawn = [one for one in drawn if [one[0], mutated(sources[one[0]], one[1])[1]] in survived]
+    for module, number, chosen in drawn:
         if time.monotonic() > ends:
             break
         source, change = mutated(sources[module], number)

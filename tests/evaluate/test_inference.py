@@ -5,12 +5,20 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import beta, norm, t
+from scipy.stats import beta, norm, skew, t
 from statsmodels.stats.proportion import proportion_confint
 
 from pairscale.core.errors import InputError, TableError
 from pairscale.evaluate.inference import score_of, slices, win_rate
-from pairscale.evaluate.inference.score import IMAGINED, _careful_lower, graded_limits, half_share, score_interval
+from pairscale.evaluate.inference.cases import Scores
+from pairscale.evaluate.inference.score import (
+    IMAGINED,
+    _careful_lower,
+    graded_limits,
+    half_share,
+    score_interval,
+    student_quantile,
+)
 
 KINDS = {"b": ("win", "b"), "a": ("win", "a"), "t": ("tie", None), "f": ("flip", None), "-": ("abstention", None),
          "!": ("error", None)}  # fmt: skip
@@ -234,3 +242,25 @@ def test_graded_limits_of_one_unit_are_wilsons_and_of_two_know_little():
     assert alone == pytest.approx(proportion_confint(7.2, 12, 0.05, method="wilson"))
     of_two = [end[0] for end in graded_limits(*one_of(0.6, 0.02), 2, *one_of(12), 0.95)]
     assert of_two == pytest.approx([0.08156763, 0.96202696])
+
+
+# The parts.
+
+
+@pytest.mark.parametrize("scores", [[0.1, 0.2, 0.4, 0.9, 0.3], [0.5, 0.51, 0.5, 0.49, 0.55], [0.0, 1.0, 1.0, 0.25]])
+def test_the_skewness_of_a_rate_is_that_of_its_scores_by_the_root_of_their_number(scores):
+    found = Scores(np.array(scores), len(scores))
+    assert found.skewness == pytest.approx(skew(scores) / np.sqrt(len(scores)))
+    assert Scores(np.full(4, 0.3), 4).skewness == 0.0
+
+
+def test_a_quantile_of_student_without_freedom_has_no_end():
+    assert student_quantile(0.95, 0) == np.inf
+    assert student_quantile(0.95, 7) == pytest.approx(t.ppf(0.975, 7))
+
+
+@pytest.mark.parametrize(("n", "is_few"), [(29, True), (30, False)])
+def test_fewer_than_thirty_graded_tasks_are_said_to_be_few(n, is_few):
+    graded = [{"task_id": f"t{at}", "preference": 0.3 + 0.01 * at} for at in range(n)]
+    assert any("are few" in notice for notice in win_rate(graded).notices) is is_few
+    assert not win_rate(graded, interval="betting").notices

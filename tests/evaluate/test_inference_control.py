@@ -170,8 +170,20 @@ def test_several_styles_are_told_apart():
     assert both.overlap < length.overlap
 
 
+def test_answers_are_nearly_alike_up_to_a_quarter_of_their_mean_and_ten_such_cases_are_not_few():
+    near, far = ([7, 9], [9, 7]), ([7, 10], [10, 7])  # 2 of 8, and 3 of 8.5
+    assert controlled_rate(frame([True, False, True], [7, 9, 7], [9, 7, 10])).overlap == 2
+    for n_near, is_few in ((10, False), (9, True)):
+        pairs = [near] * n_near + [far] * (40 - n_near)
+        lengths = [[pair[side][at % 2] for at, pair in enumerate(pairs)] for side in (0, 1)]
+        found = controlled_rate(frame([at % 3 > 0 for at in range(40)], *lengths))
+        assert found.overlap == n_near
+        assert any(f"only {n_near} of 40 cases" in notice for notice in found.notices) is is_few
+
+
 def test_names_of_styles(message_snapshot):
     assert control_names("markdown") == ("headers", "lists", "bold")
+    assert control_names(["markdown", "length"]) == ("headers", "lists", "bold", "length")
     assert control_names(["lists", "markdown", "length", "length"]) == ("lists", "headers", "bold", "length")
     for wrong in ([], [""], [3]):
         with pytest.raises(InputError) as refused:

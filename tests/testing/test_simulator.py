@@ -231,9 +231,3 @@ def test_the_journal_has_no_keys():
         assert KEY not in repr(list(server.journal))
         assert KEY not in repr(server)
         assert [entry.number for entry in server.journal] == [1, 2, 3, 4, 5]
-
-
-@pytest.fixture(scope="module")
-def pairs():
-    texts = [{"ID": f"s{n:02d}", "text": f"Text number {n}."} for n in range(30)]
-    return ps.randomize_pair_order(ps.make_pairs(texts), seed=1)
