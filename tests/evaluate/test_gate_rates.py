@@ -16,12 +16,15 @@ from pairscale.evaluate.inference.cases import Scores
 from pairscale.evaluate.inference.gate import (
     GateRule,
     RunningVerdict,
+    Shown,
     cases_to_decide,
     fixed_bounds,
     log_capital_above,
     log_capital_below,
+    lower_bound,
     shown_by,
     tasks_to_fail,
+    upper_bound,
     verdict_of_ways,
 )
 from pairscale.evaluate.inference.score import careful_limits, rate_ends, score_limits
@@ -291,3 +294,23 @@ def test_error_rates_and_power_over_2000_pull_requests():
                 assert at_most(figures[1], runs), name
             if scenario in (EFFECTS["B wins 20 %"], EFFECTS["B wins 30 %"]):
                 assert figures[0] > 0.99, name
+
+
+# By hand.
+
+
+def test_what_a_bound_shows_lies_beyond_the_limit_and_not_at_it():
+    assert shown_by(0.5, 0.5, 0.05) == Shown(better=False, not_worse=True, no_gain=True, worse=False)
+    assert shown_by(0.45, 0.55, 0.05) == Shown()
+    assert shown_by(0.501, 0.6, 0.05) == Shown(better=True, not_worse=True)
+    assert shown_by(0.4, 0.499, 0.05) == Shown(no_gain=True, worse=True)
+    assert GateRule() == GateRule(margin=0.05, level=0.95, fail_if=("worse",), by_flips=True)
+
+
+def test_graded_tasks_have_the_bounds_of_the_sequence_below_sixty_and_of_their_spread_from_there():
+    for n in (59, 60):
+        means = np.linspace(0.3, 0.8, n)
+        found = fixed_bounds(Scores(means, n), 0.05, 0.95)
+        ones = np.ones(n)
+        anytime = lower_bound(means, ones, 0.05, 0.95), upper_bound(means, ones, 0.05, 0.95)
+        assert found == (anytime if n < 60 else rate_ends(Scores(means, n), 0.9))

@@ -188,6 +188,7 @@ def test_slices_by_hand():
     assert (rows["y"]["wins"], rows["y"]["losses"], rows["y"]["n"], rows["y"]["rate"]) == (1, 1, 2, 0.5)
     assert (rows[None]["ties"], rows[None]["n"]) == (1, 1)
     assert (rows["z"]["rate"], rows["z"]["lower"], rows["z"]["errors"]) == (None, None, 1)
+    assert [(row, rows[row]["n"]) for row in rows] == [("x", 2), ("y", 2), (None, 1), ("z", 0)]  # the largest first
     joint = win_rate(cases("ba"), level=1 - 0.05 / 3).ci
     assert (rows["y"]["lower"], rows["y"]["upper"]) == pytest.approx(joint)
 
