@@ -17,6 +17,7 @@ from pairscale.evaluate.inference.score import (
     graded_limits,
     half_share,
     score_interval,
+    score_limits,
     student_quantile,
 )
 
@@ -211,6 +212,15 @@ def test_the_careful_end_without_ties_is_clopper_and_pearsons():
         lower = _careful_lower(*one_of(wins / 10, 0, 10), 0.95)[0]
         assert lower == pytest.approx(proportion_confint(wins, 10, 0.05, method="beta")[0], abs=1e-9)
     assert _careful_lower(*one_of(0.05, 0.1, 10), 0.95)[0] == 0  # a tie, and no win
+
+
+@pytest.mark.parametrize(("wins", "ties", "losses"), [(6, 3, 4), (2, 0.5, 1), (0.2, 1, 3)])
+def test_the_careful_end_with_ties_counts_one_of_them_for_the_other_side(wins, ties, losses):
+    """Half a win less and half a loss more; of less than one tie, as much as there is."""
+    n, one = wins + ties + losses, min(ties, 1)
+    wins_less = max(wins - (1 - one) / 2, 0)
+    lower = score_limits(*one_of((wins_less + (ties - one) / 2) / n, (ties - one) / n, n), 0.95)[0]
+    assert _careful_lower(*one_of((wins + ties / 2) / n, ties / n, n), 0.95) == pytest.approx(lower)
 
 
 @pytest.mark.parametrize(("rate", "skewness"), [(0.3, 0.25), (0.3, -0.25), (0.7, 0.0)])
