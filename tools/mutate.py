@@ -193,7 +193,7 @@ def outcome_of(tests: list[str], changed: Changed) -> str:
     if child == 0:
         silence()
         signal.setitimer(signal.ITIMER_PROF, LIMIT)
-        signal.alarm(10 * LIMIT)  # for one that waits for ever
+        signal.alarm(3 * LIMIT)  # for one that waits for ever
         with contextlib.suppress(BaseException):
             sys.meta_path.insert(0, changed)
             os._exit(int(pytest.main([*QUIET, "-x", *tests])))

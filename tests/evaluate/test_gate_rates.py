@@ -314,3 +314,7 @@ def test_graded_tasks_have_the_bounds_of_the_sequence_below_sixty_and_of_their_s
         ones = np.ones(n)
         anytime = lower_bound(means, ones, 0.05, 0.95), upper_bound(means, ones, 0.05, 0.95)
         assert found == (anytime if n < 60 else rate_ends(Scores(means, n), 0.9))
+
+
+def test_no_number_of_cases_decides_without_a_margin_or_with_a_tiny_one():
+    assert cases_to_decide(0.0) is cases_to_decide(0.0, fixed=True) is cases_to_decide(1e-5, fixed=True) is None

@@ -178,6 +178,13 @@ def test_wrong_input_is_refused_by_name(message_snapshot):
     message_snapshot(refused)
 
 
+@pytest.mark.parametrize("row", [("t", None, "b"), ("t", "win", None), ("t", "won", "b"), ("t", "win", "c")])
+def test_an_outcome_or_a_winner_that_is_none_is_refused(row):
+    schema = {"task_id": pl.String, "outcome": pl.String, "winner": pl.String}
+    with pytest.raises(TableError, match="outcome must be one of"):
+        win_rate(pl.DataFrame([row], schema=schema, orient="row"))
+
+
 # Slices.
 
 
@@ -251,6 +258,9 @@ def test_only_what_is_little_is_noticed():
 def test_graded_limits_of_one_unit_are_wilsons_and_of_two_know_little():
     alone = [end[0] for end in graded_limits(*one_of(0.6, 0.02), 1, *one_of(12), 0.95)]
     assert alone == pytest.approx(proportion_confint(7.2, 12, 0.05, method="wilson"))
+    for rate in (0.6, 1.0):  # scores that are all equal say nothing of how they vary
+        equal = [end[0] for end in graded_limits(*one_of(rate, 0.0), 12, *one_of(12), 0.95)]
+        assert equal == pytest.approx(proportion_confint(12 * rate, 12, 0.05, method="wilson"))
     of_two = [end[0] for end in graded_limits(*one_of(0.6, 0.02), 2, *one_of(12), 0.95)]
     assert of_two == pytest.approx([0.08156763, 0.96202696])
 

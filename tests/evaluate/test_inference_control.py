@@ -73,6 +73,21 @@ def test_without_a_penalty_it_is_maximum_likelihood_with_its_errors():
     assert fit[1] == pytest.approx(plain, rel=1e-3)
 
 
+def test_the_errors_of_graded_scores_are_smaller_by_their_dispersion():
+    n = 30
+    x, y, _, _ = simulated(n, 4)
+    scores = 0.3 * y + 0.35
+    theta, errors = fit_penalised(x, scores, (Penalty(0.0, 1e6, 1e6, 1.0),))
+    design = np.column_stack([np.ones(n), x])
+    p = expit(design @ theta)
+    information = (design * (p * (1 - p))[:, None]).T @ design
+    half_a_win = np.diag([expit(theta[0]) * (1 - expit(theta[0])), 0])
+    inverse = np.linalg.inv(information + half_a_win)
+    dispersion = ((scores - p) ** 2).sum() / (p * (1 - p)).sum() * n / (n - 2)
+    assert dispersion < 0.2
+    assert errors == pytest.approx(np.sqrt(np.diag(inverse @ information @ inverse) * dispersion), rel=1e-5)
+
+
 @pytest.mark.parametrize("effect", [0.0, 1.0, -2.0])
 def test_with_many_cases_the_truth_comes_out_whatever_the_usual_effect(effect):
     _, y, a, b = simulated(20_000, 6, rate=0.7, effect=effect)
@@ -179,6 +194,16 @@ def test_answers_are_nearly_alike_up_to_a_quarter_of_their_mean_and_ten_such_cas
         found = controlled_rate(frame([at % 3 > 0 for at in range(40)], *lengths))
         assert found.overlap == n_near
         assert any(f"only {n_near} of 40 cases" in notice for notice in found.notices) is is_few
+
+
+def test_the_usual_difference_by_hand():
+    a, b = np.arange(10.0, 21.0), np.arange(10.0, 21.0) + np.arange(-5.0, 6.0)
+    spread = 8 / 2.5631  # from the 10th to the 90th percentile, -4 to 4
+    assert scales_of(a[:, None], b[:, None])[0] == pytest.approx(np.hypot(spread, 0.25 * np.median((a + b) / 2)))
+    few = a + np.eye(11)[3] * 6  # where most do not differ, the standard deviation
+    expected = np.hypot(np.std(few - a), 0.25 * np.median((a + few) / 2))
+    assert scales_of(a[:, None], few[:, None])[0] == pytest.approx(expected)
+    assert scales_of(np.zeros((4, 1)), np.zeros((4, 1)))[0] == 1
 
 
 def test_names_of_styles(message_snapshot):

@@ -260,4 +260,5 @@ def test_commands_are_kept_in_their_order_each_once(tmp_path):
                 store.set_meta("value", value)
     with open_run(tmp_path / "run.db") as store:
         assert [row["command"] for row in store.read_log("commands")] == ["first", "second"]
+        assert store.log_length("commands") == 2
         assert check_evidence(store).problems == []
