@@ -318,3 +318,28 @@ def test_graded_tasks_have_the_bounds_of_the_sequence_below_sixty_and_of_their_s
 
 def test_no_number_of_cases_decides_without_a_margin_or_with_a_tiny_one():
     assert cases_to_decide(0.0) is cases_to_decide(0.0, fixed=True) is cases_to_decide(1e-5, fixed=True) is None
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.05])
+def test_a_bound_is_where_the_capital_rules_a_mean_out(margin):
+    values, counts = np.array([0.0, 0.5, 1.0]), np.array([20.0, 10.0, 50.0])
+    lower, upper = (bound(values, counts, margin, 0.9) for bound in (lower_bound, upper_bound))
+    assert 0.5 < lower < 0.6875 < upper < 1
+    bar = -np.log(1 - 0.9)
+    assert log_capital_above(lower, margin, values, counts[None, :])[0] == pytest.approx(bar, abs=1e-4)
+    assert log_capital_below(upper, margin, values, counts[None, :])[0] == pytest.approx(bar, abs=1e-4)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_what_was_ruled_out_stays_outside_of_the_bounds(side):
+    """After 400 even scores the rate is neither .1 above nor below a half; 250 wins or losses do not change that."""
+    running = RunningVerdict(margin=0.1)
+    for at in range(400):
+        running.update(at % 2)
+    assert running.shown == Shown(not_worse=True, no_gain=True)
+    for _ in range(250):
+        running.update(side)
+    values, counts = running.counted()
+    bound, limit = (upper_bound, 0.6) if side else (lower_bound, 0.4)
+    assert abs(bound(values, counts[0], 0.1, 0.95) - 0.5) > 0.1
+    assert running.ci[side] == pytest.approx(limit)

@@ -260,5 +260,34 @@ def test_commands_are_kept_in_their_order_each_once(tmp_path):
                 store.set_meta("value", value)
     with open_run(tmp_path / "run.db") as store:
         assert [row["command"] for row in store.read_log("commands")] == ["first", "second"]
-        assert store.log_length("commands") == 2
         assert check_evidence(store).problems == []
+
+
+def test_a_command_whose_change_failed_is_written_with_the_next_one(tmp_path):
+    def fails(store):
+        with store.writer.changing() as change:
+            change.set_fact("value", 1)
+            change.finish()
+            raise KeyError("value")
+
+    with recording(lambda _store: {"command": "first"}), open_run(tmp_path / "run.db", write=True) as store:
+        with pytest.raises(KeyError):
+            fails(store)
+        assert store.read_log("commands") == []
+        store.set_meta("value", 2)
+        assert [row["command"] for row in store.read_log("commands")] == ["first"]
+        assert check_evidence(store).problems == []
+
+
+def test_many_rows_are_entries_of_so_many_each_and_commands_are_numbered(tmp_path, monkeypatch):
+    monkeypatch.setattr("pairscale.store.chain._CHUNK", 3)
+    for command in ("first", "second"):
+        with recording(lambda _store, command=command: {"command": command}):
+            with open_run(tmp_path / "run.db", write=True) as store:
+                store.add_items([{"ID": f"{command} {n}", "text": "x"} for n in range(7)])
+    with closing(sqlite3.connect(tmp_path / "run.db")) as connection:
+        entries = [json.loads(data) for (data,) in connection.execute("SELECT data FROM chain ORDER BY entry")]
+        numbers = connection.execute("SELECT row FROM logs WHERE log = 'commands' ORDER BY row").fetchall()
+    sizes = [len(entry["rows"]["items"]) for entry in entries if "items" in entry.get("rows", {})]
+    assert sizes == [3, 3, 1] * 2
+    assert numbers == [(1,), (2,)]
