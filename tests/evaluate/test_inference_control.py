@@ -220,6 +220,12 @@ def test_the_usual_difference_by_hand():
     assert scales_of(np.zeros((4, 1)), np.zeros((4, 1)))[0] == 1
 
 
+def test_coefficients_are_drawn_towards_what_the_documentation_says():
+    """Other figures need the replay of AlpacaEval again."""
+    assert LENGTH == Penalty(centre=1.0, above=0.15, below=1.0, spread=1.25)
+    assert OTHER == Penalty(centre=0.0, above=0.5, below=0.5, spread=1.0)
+
+
 def test_names_of_styles(message_snapshot):
     assert control_names("markdown") == ("headers", "lists", "bold")
     assert control_names(["markdown", "length"]) == ("headers", "lists", "bold", "length")
