@@ -343,3 +343,12 @@ def test_what_was_ruled_out_stays_outside_of_the_bounds(side):
     bound, limit = (upper_bound, 0.6) if side else (lower_bound, 0.4)
     assert abs(bound(values, counts[0], 0.1, 0.95) - 0.5) > 0.1
     assert running.ci[side] == pytest.approx(limit)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_whoever_was_shown_to_be_better_stays_so(side):
+    running = RunningVerdict(margin=0.1)
+    for at in range(200):
+        running.update(side if at < 60 else 1 - side)
+    assert running.shown.better if side else running.shown.worse
+    assert running.ci[1 - side] == pytest.approx(0.5)

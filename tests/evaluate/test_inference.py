@@ -285,3 +285,9 @@ def test_fewer_than_thirty_graded_tasks_are_said_to_be_few(n, is_few):
     graded = [{"task_id": f"t{at}", "preference": 0.3 + 0.01 * at} for at in range(n)]
     assert any("are few" in notice for notice in win_rate(graded).notices) is is_few
     assert not win_rate(graded, interval="betting").notices
+
+
+def test_a_standard_error_takes_two_tasks():
+    assert win_rate(cases("b")).standard_error is None
+    assert win_rate(cases("ba")).standard_error == pytest.approx(0.5)
+    assert win_rate(cases("bbba")).standard_error == pytest.approx(0.25)
