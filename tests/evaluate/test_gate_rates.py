@@ -12,6 +12,7 @@ from scipy.special import gammaln, xlogy
 from scipy.stats import binom
 from tests.evaluate.gate_simulation import Scenario, drawn, fixed, sequential
 
+from pairscale.core.errors import InputError
 from pairscale.evaluate.inference.cases import Scores
 from pairscale.evaluate.inference.gate import (
     GateRule,
@@ -352,3 +353,14 @@ def test_whoever_was_shown_to_be_better_stays_so(side):
         running.update(side if at < 60 else 1 - side)
     assert running.shown.better if side else running.shown.worse
     assert running.ci[1 - side] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("margin", [0.5, 0.7, -0.01])
+def test_a_margin_is_below_a_half(margin):
+    with pytest.raises(InputError, match="margin"):
+        RunningVerdict(margin)
+
+
+def test_without_a_word_a_gate_looks_after_every_task():
+    assert tasks_to_fail(0.05) == tasks_to_fail(0.05, fixed=False) == 8
+    assert cases_to_decide(0.1) == cases_to_decide(0.1, fixed=False) == 268

@@ -218,6 +218,8 @@ def test_the_usual_difference_by_hand():
     expected = np.hypot(np.std(few - a), 0.25 * np.median((a + few) / 2))
     assert scales_of(a[:, None], few[:, None])[0] == pytest.approx(expected)
     assert scales_of(np.zeros((4, 1)), np.zeros((4, 1)))[0] == 1
+    one = np.eye(11)[3]  # differences that are seldom and small
+    assert scales_of(np.zeros((11, 1)), one[:, None])[0] == pytest.approx(one.std())
 
 
 def test_coefficients_are_drawn_towards_what_the_documentation_says():
