@@ -256,8 +256,9 @@ def test_only_what_is_little_is_noticed():
 
 
 def test_graded_limits_of_one_unit_are_wilsons_and_of_two_know_little():
-    alone = [end[0] for end in graded_limits(*one_of(0.6, 0.02), 1, *one_of(12), 0.95)]
-    assert alone == pytest.approx(proportion_confint(7.2, 12, 0.05, method="wilson"))
+    for skew_of_one in (None, np.array([0.0])):
+        alone = [end[0] for end in graded_limits(*one_of(0.6, 0.02), 1, *one_of(12), 0.95, skew_of_one)]
+        assert alone == pytest.approx(proportion_confint(7.2, 12, 0.05, method="wilson"))
     for rate in (0.6, 1.0):  # scores that are all equal say nothing of how they vary
         equal = [end[0] for end in graded_limits(*one_of(rate, 0.0), 12, *one_of(12), 0.95)]
         assert equal == pytest.approx(proportion_confint(12 * rate, 12, 0.05, method="wilson"))

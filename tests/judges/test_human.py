@@ -112,6 +112,13 @@ def test_a_question_that_is_given_up_is_not_shown():
     asyncio.run(main())
 
 
+def test_people_may_say_tie_where_the_run_counts_ties():
+    judge = HumanJudge()
+    assert (judge.waits_for_people, judge.queue.ties) == (True, False)
+    judge.allow_ties(True)
+    assert judge.queue.ties
+
+
 def test_the_condition_is_what_was_asked():
     plain, clarity = ps.make_judge("human"), ps.make_judge("human", trait="clarity")
     assert isinstance(plain, HumanJudge)

@@ -82,6 +82,13 @@ def test_numbers_that_cannot_be_are_refused(name, value):
         Verdict.tie(**{name: value})
 
 
+def test_names_are_texts_and_only_a_failure_has_an_error_code():
+    assert Verdict.win(1, model=7).model == "7"
+    for wrong in ({"outcome": Outcome.TIE, "error_code": "refusal"}, {"outcome": Outcome.ERROR, "error_code": "what"}):
+        with pytest.raises(InputError, match="exactly when it is an abstention or an error"):
+            Verdict(**wrong)
+
+
 def test_a_position_is_one_of_two_and_of_a_win_alone(message_snapshot):
     for position in (1, 1.0, np.int64(1), Decimal(1)):
         assert type(Verdict.win(position).winner_pos) is int
