@@ -226,6 +226,8 @@ def test_coefficients_are_drawn_towards_what_the_documentation_says():
     """Other figures need the replay of AlpacaEval again."""
     assert LENGTH == Penalty(centre=1.0, above=0.15, below=1.0, spread=1.25)
     assert OTHER == Penalty(centre=0.0, above=0.5, below=0.5, spread=1.0)
+    for penalty, centre in ((LENGTH, 1.0), (OTHER, 0.0)):  # where nothing differs, that is all there is
+        assert fit_penalised(np.zeros((5, 1)), np.full(5, 0.5), (penalty,))[0][1] == pytest.approx(centre)
 
 
 def test_names_of_styles(message_snapshot):
