@@ -54,6 +54,7 @@ VARYING = {
     r"127\.0\.0\.1(:|', )\d+": r"127.0.0.1\1PORT",
     r"\bps[0-9a-f]{20}": "BATCH",
     r"TMP/(people|labels)\d+/": r"TMP/\1/",
+    r"\b(test_\w+\.py):\d+": r"\1:LINE",
 }
 """What differs between runs of the same test, and what stands for it in a snapshot."""
 

@@ -17,17 +17,7 @@ import pytest
 import pairscale as ps
 from pairscale.core.errors import StoreConnectionError, StoreReadOnlyError
 
-__all__ = [
-    "asked",
-    "asked_in",
-    "fail_writes",
-    "finished",
-    "none_left",
-    "pairs_of",
-    "start",
-    "texts_of",
-    "wait_for",
-]
+__all__ = ["asked", "asked_in", "fail_writes", "finished", "none_left", "pairs_of", "start", "texts_of", "wait_for"]
 
 ROOT = Path(__file__).parents[1]
 
@@ -40,72 +30,54 @@ from tests.noted import pairs_of, texts_of
 given = json.loads(sys.argv[1])
 
 class Noted:
-    condition = ps.Condition("noted", template_id=given["template"])
+    condition = ps.Condition("noted")
 
     def __init__(self):
         self._notes = os.open(given["notes"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        self.open = self.most = 0
-
-    def max_cost_of(self, pair):
-        return 0.02 if given["bounded"] else None
 
     async def compare(self, pair):
         os.write(self._notes, f"{os.getpid()} {pair.uid}\\n".encode())
         await asyncio.sleep(given["latency"])
         number = int(pair.first["text"].split()[1])
-        if given["fails"] and number % given["fails"] == 0:
-            return ps.Verdict.fail("refusal", "no", failure="question", cost=0.01)
         if given["verb"] == "ab":
-            return ps.Verdict.win(1 if pair.first["text"].endswith("a") else 2, cost=0.01)
-        return ps.Verdict.win(1 if number >= int(pair.second["text"].split()[1]) else 2, cost=0.01)
+            return ps.Verdict.win(1 if pair.first["text"].endswith("a") else 2)
+        return ps.Verdict.win(1 if number >= int(pair.second["text"].split()[1]) else 2)
 
 judge = Noted()
-if not given["bounded"]:
-    del Noted.max_cost_of
-asking = {"run": given["run"], "concurrency": given["concurrency"], "max_cost": given["max_cost"]}
+asking = {"run": given["run"], "concurrency": 4, "progress": False}
 
 def judged():
-    result = ps.submit_pairs(pairs_of(given["n_texts"], given["text"]), judge, progress=False, **asking)
-    return {"asked": result.asked, "answered": result.results.height, "failed": result.failed_pairs.height}
+    ps.submit_pairs(pairs_of(given["n_texts"]), judge, **asking)
 
 def ranked():
-    found = ps.rank(texts_of(given["n_texts"], given["text"]), judge=judge, fit="laplace", progress="none",
-                    steps=given["steps"], seed=given["seed"], **asking)
-    return {"committed": found.summary["committed_pairs"].item(), "steps": found.summary["steps_attempted"].item(),
-            "items": found.items["ID"].to_list()}
+    ps.rank(texts_of(given["n_texts"]), judge=judge, fit="laplace", steps=given["steps"], seed=1, **asking)
 
 def compared():
-    texts = texts_of(given["n_texts"], given["text"])
-    sides = [{row["ID"]: f"{row['text']} {side}" for row in texts} for side in "ab"]
-    found = ps.evaluate_pairwise(*sides, progress=False, concurrency=given["concurrency"], run=given["run"],
-        comparators=[ps.pairwise_judge(judge, criterion="better", key="better")], max_cost=given["max_cost"])
-    return {"cases": len(found.cases), "wins": sum(case.winner == "a" for case in found.cases),
-            "stopped": found.stopped}
+    sides = [{row["ID"]: f"{row['text']} {side}" for row in texts_of(given["n_texts"])} for side in "ab"]
+    ps.evaluate_pairwise(*sides, comparators=[ps.pairwise_judge(judge, criterion="better", key="better")], **asking)
 
 try:
-    said = {"judge": judged, "rank": ranked, "ab": compared}[given["verb"]]()
+    {"judge": judged, "rank": ranked, "ab": compared}[given["verb"]]()
 except PairscaleError as error:
     print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)
     sys.exit(1)
-print(json.dumps(said), flush=True)
+print("{}", flush=True)
 """
 
 
-def texts_of(n_texts: int, text: str = "text") -> list[dict[str, str]]:
+def texts_of(n_texts: int) -> list[dict[str, str]]:
     """So many texts."""
-    return [{"ID": f"{n:04d}", "text": f"{text} {n}"} for n in range(n_texts)]
+    return [{"ID": f"{n:04d}", "text": f"text {n}"} for n in range(n_texts)]
 
 
-def pairs_of(n_texts: int, text: str = "text"):
+def pairs_of(n_texts: int):
     """All pairs of so many texts."""
-    return ps.make_pairs(texts_of(n_texts, text))
+    return ps.make_pairs(texts_of(n_texts))
 
 
-def start(run: str, notes: Path, **more) -> subprocess.Popen[str]:
-    """A run; its standard output is a line of JSON."""
-    given = {"run": run, "notes": str(notes), "latency": 0.05, "n_texts": 20, "concurrency": 4, "max_cost": None}
-    given |= {"fails": 0, "bounded": True, "template": "default", "text": "text"}
-    given |= {"verb": "judge", "steps": None, "seed": 1} | more
+def start(run: str, notes: Path, **given) -> subprocess.Popen[str]:
+    """A run of a verb, of so many texts; its standard output is a line of JSON."""
+    given |= {"run": run, "notes": str(notes)}
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     process = subprocess.Popen(
         [sys.executable, "-c", _SCRIPT, json.dumps(given)],

@@ -80,6 +80,12 @@ def test_both_orders_and_two_providers_in_one_run_file(tmp_path):
     assert counts == [("anthropic:claude-sonnet-4-5", 0, 10), ("openai:gpt-4.1", 10, 0), ("openai:gpt-4.1", 10, 0)]
 
 
+async def waited(desk):
+    """What is there once everything that was begun has ended."""
+    await desk.wait(interval=1)
+    return desk.results()[0]
+
+
 # Splitting
 
 
@@ -209,8 +215,7 @@ def test_single_failures_unordered_results_and_bad_lines(provider, tmp_path, cap
 
         async def again(desk):
             await desk.resubmit()
-            await desk.wait(interval=1)
-            return desk.results()[0]
+            return await waited(desk)
 
         results = with_manager(run, again)
     assert results["custom_id"].n_unique() == results.height == 190
@@ -223,11 +228,7 @@ def test_a_wrong_key_leaves_the_batch_to_be_created_later(tmp_path):
         with pytest.raises(JudgeError, match="401"):
             with_manager(run, whole(pairs_of(4), judge_of(server)))
 
-        async def again(desk):
-            await desk.wait(interval=1)
-            return desk.results()[0]
-
-        assert with_manager(run, again, api_key="right-key-12345").height == 6
+        assert with_manager(run, waited, api_key="right-key-12345").height == 6
         assert server.batches.created == 1
     assert b"simulated-key-123" not in Path(run).read_bytes()
     assert b"right-key-12345" not in Path(run).read_bytes()
@@ -270,8 +271,7 @@ def test_an_empty_account_leaves_the_batch_to_be_created_later(provider, status,
             with pytest.raises(JudgeError, match="resume once"):
                 await desk.submit(pairs_of(4), judge_of(server, provider))
             poor.undo()
-            await desk.wait(interval=1)
-            return desk.results()[0]
+            return await waited(desk)
 
         assert with_manager(tmp_path / "run.db", work).height == 6
         assert server.batches.created == 1
@@ -299,11 +299,7 @@ def test_a_batch_that_the_provider_does_not_know_is_kept(tmp_path, ended, caplog
         assert (rest.height, again, more) == (0, [], [])  # its pairs are under way still
         assert caplog.text.count("openai does not know it; is this the key of the project that") == 1
 
-        async def later(desk):
-            await desk.wait(interval=1)
-            return desk.results()[0]
-
-        assert with_manager(run, later).height == 6
+        assert with_manager(run, waited).height == 6
         assert server.batches.created == 1
 
 
@@ -352,28 +348,6 @@ def test_submit_again_asks_only_what_is_neither_answered_nor_under_way(tmp_path)
         more, none, done = with_manager(run, work)
     assert [len(entry.pair_ids) for entry in more] == [4]
     assert none == done == []
-
-
-def test_another_process_with_neither_files_nor_judge_goes_on(tmp_path):
-    run, moved = tmp_path / "run.db", tmp_path / "moved.db"
-    with simulator() as server:
-
-        async def submit(desk):
-            await desk.submit(pairs_of(5), judge_of(server), n_segments=2)
-
-        with_manager(run, submit)
-        for file in Path(f"{run}.batches").iterdir():
-            file.unlink()
-        run.rename(moved)
-
-        async def go_on(desk):
-            await desk.wait(interval=1)
-            await desk.wait(interval=1)
-            return desk.results()[0]
-
-        results = with_manager(moved, go_on)
-        assert server.batches.created == 2
-    assert results.height == 10
 
 
 def test_another_machine_has_other_folders(tmp_path):

@@ -5,7 +5,6 @@ import json
 import pytest
 from tests.batching import MODELS, pairs_of, simulator
 
-import pairscale as ps
 from pairscale import r
 
 PAIRS = pairs_of(4)  # 6 pairs
@@ -18,10 +17,6 @@ def server(monkeypatch):
         for name, value in running.environment().items():
             monkeypatch.setenv(name, value)
         yield running
-
-
-def judged(**settings):
-    return ps.submit_openai_pairs_live(PAIRS, MODEL, **settings)
 
 
 # Files that are not to be kept

@@ -3,16 +3,11 @@
 import asyncio
 import csv
 import functools
-import signal
-import subprocess
-import sys
-import textwrap
 
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.processes import read_until
 
 import pairscale as ps
 from pairscale.core.errors import FileFormatError, InputError, StoreFullError, TableError
@@ -55,26 +50,6 @@ def test_every_pair_once_in_order():
     assert answers.asked == PAIRS.height
     assert answers.failed_pairs.height == answers.failed_attempts.height == 0
     assert set(FAILED) <= set(answers.failed_pairs.columns)
-
-
-def test_the_same_again_asks_nothing(tmp_path):
-    run = tmp_path / "run.db"
-    first = submit(PAIRS, Counting(), run=run)
-    judge = Counting()
-    again = submit(PAIRS, judge, run=run)
-    assert judge.asked == []
-    assert again.asked == 0
-    assert again.results.equals(first.results)
-
-
-def test_only_what_is_missing_is_asked(tmp_path):
-    run = tmp_path / "run.db"
-    submit(PAIRS[:10], Counting(), run=run)
-    judge = Counting()
-    answers = submit(PAIRS, judge, run=run)
-    assert len(judge.asked) == PAIRS.height - 10
-    assert answers.results.height == PAIRS.height
-    assert submit(PAIRS[5:7], Counting(), run=run).results["ID2"].to_list() == PAIRS[5:7]["ID2"].to_list()
 
 
 def test_pair_uid_names_the_pairs(tmp_path):
@@ -270,13 +245,6 @@ class TestSavePath:
         assert answers.results.height == 4
         assert "incomplete" in caplog.text
 
-    def test_beside_a_run_file(self, tmp_path):
-        run, path = tmp_path / "run.db", tmp_path / "out.csv"
-        submit(PAIRS[:4], Counting(), run=run, save_path=path)
-        judge = Counting()
-        submit(PAIRS[:6], judge, run=run, save_path=path)
-        assert len(judge.asked) == 2
-
     @pytest.mark.parametrize("cell", ["abc", "nan", "1e30"])
     @pytest.mark.parametrize("name", ["prompt_tokens", "cost"])
     def test_a_number_that_is_none_is_named(self, message_snapshot, tmp_path, name, cell):
@@ -303,42 +271,6 @@ def test_a_judge_without_a_name_is_told_that_its_answers_are_lost(tmp_path, capl
     assert caplog.text == ""
     submit(PAIRS[:1], functools.partial(lambda A, B: {"is_valid": True, "Y": 1}), run=tmp_path / "run.db")
     assert "will not be found again" in caplog.text
-
-
-@pytest.mark.slow
-def test_ctrl_c_keeps_what_was_done(tmp_path):
-    """A real process, a real SIGINT, and a second one: it ends at once, and the next run asks only the rest."""
-    script = textwrap.dedent(f"""
-        import asyncio, signal, pairscale as ps
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored when the tests run in the background
-        class Slow:
-            condition = ps.Condition("counting")
-            async def compare(self, pair):
-                if pair.uid > "s1:s5":
-                    print("waiting", flush=True)
-                    await asyncio.sleep(1000)
-                return ps.Verdict.win(1)
-        pairs = ps.make_pairs({SAMPLES!r})
-        ps.submit_pairs(pairs, Slow(), run={str(tmp_path / "run.db")!r}, concurrency=2)
-    """)
-    process = subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdout.readline() == "waiting\n"
-    assert process.stdout.readline() == "waiting\n"
-    process.send_signal(signal.SIGINT)
-    read_until(process, "waiting for 2 open questions; Ctrl-C again to leave them")
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=600)
-    assert "KeyboardInterrupt" in errors
-    with open_run(tmp_path / "run.db") as store:
-        done = store.results().height
-        assert store.failed_attempts()["error_code"].to_list() == ["cancelled", "cancelled"]
-    assert done == 10
-    judge = Counting()
-    assert submit(PAIRS, judge, run=tmp_path / "run.db").results.height == PAIRS.height
-    assert len(judge.asked) == PAIRS.height - done
-    assert judge.asked[0].attempt == 1
 
 
 @pytest.mark.slow

@@ -18,10 +18,6 @@ def longer(A, B):
     return 1 if len(A["text"]) > len(B["text"]) else 2
 
 
-def shorter(A, B):
-    return 2 if len(A["text"]) > len(B["text"]) else 1
-
-
 def judged(run="job", **options):
     return ps.judge(PAIRS, longer, run=run, progress=False, **options)
 

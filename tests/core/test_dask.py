@@ -6,7 +6,6 @@ import joblib
 import pytest
 
 import pairscale as ps
-from pairscale.core.jobs import run_tasks
 
 pytestmark = [
     pytest.mark.slow,
@@ -26,26 +25,25 @@ def cluster():
         yield client
 
 
+def fails(*_args: object, **_kwargs: object) -> None:
+    raise RuntimeError(f"no pair for you in process {os.getpid()}")
+
+
 def test_a_study_on_a_cluster(cluster) -> None:
-    def study() -> ps.SimulationStudy:
-        return ps.simulate(8, selector=("pollitt", "random"), seeds=3, per_item=3, progress=False)
+    """A task that fails is a row, which says in which of the workers it ran."""
+
+    def study(*selectors: object) -> ps.SimulationStudy:
+        return ps.simulate(8, selector=("pollitt", *selectors), seeds=3, per_item=3, progress=False)
 
     alone = study()
     with joblib.parallel_config(backend="dask"):
-        found = study()
-    assert found.runs.equals(alone.runs, null_equal=True)
-    assert found.curves.equals(alone.curves, null_equal=True)
-
-
-def test_tasks_run_in_the_workers(cluster) -> None:
-    with joblib.parallel_config(backend="dask"):
-        found = {one.value for one in run_tasks(_process, range(8))}
-    assert os.getpid() not in found
-    assert found <= set(cluster.run(os.getpid).values())
-
-
-def _process(_: int) -> int:
-    return os.getpid()
+        found = study(fails)
+    failed = found.runs["error"].drop_nulls().to_list()
+    workers = set(cluster.run(os.getpid).values())
+    assert len(failed) == 3
+    assert set(failed) <= {f"RuntimeError: no pair for you in process {worker}" for worker in workers}
+    assert found.runs.filter(selector="pollitt").equals(alone.runs, null_equal=True)
+    assert found.curves.filter(selector="pollitt").equals(alone.curves, null_equal=True)
 
 
 def test_a_bootstrap_on_a_cluster(cluster) -> None:
@@ -55,13 +53,3 @@ def test_a_bootstrap_on_a_cluster(cluster) -> None:
     alone = theta()
     with joblib.parallel_config(backend="dask"):
         assert theta().equals(alone)
-
-
-def test_a_failed_task_on_a_cluster_is_a_row(cluster) -> None:
-    def fails(*_args: object, **_kwargs: object) -> None:
-        raise RuntimeError("no pair for you")
-
-    with joblib.parallel_config(backend="dask"):
-        study = ps.simulate(8, selector=("random", fails), seeds=2, per_item=2, progress=False)
-    assert study.runs["error"].drop_nulls().to_list() == ["RuntimeError: no pair for you"] * 2
-    assert study.stops["n_runs"].to_list() == [2]

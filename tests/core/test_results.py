@@ -336,18 +336,9 @@ FORMS = [
     "x", "a b", "a b c",
 ]  # fmt: skip
 MORE = [
-    "judge",
-    "judge_id",
-    "weight",
-    "probability",
-    "outcome",
-    "order_known",
-    "trait",
-    "x",
-    "winner",
-    "loser",
+    "judge", "judge_id", "weight", "probability", "outcome", "order_known", "trait", "x", "winner", "loser",
     "result",
-]
+]  # fmt: skip
 CELLS = st.one_of(
     st.none(), st.sampled_from(["x", "y", "", "NA", "tie", "model_a", "A", "1", "2", "error", " x"]), st.integers(0, 3),
     st.floats(), st.booleans(), st.lists(st.integers(), max_size=2), st.dictionaries(st.just("k"), st.text(max_size=2)),

@@ -9,10 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import xlsxwriter
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from tests import strategies
 
 import pairscale as ps
 from pairscale.core.errors import InputError
@@ -73,17 +70,6 @@ def test_a_folder(tmp_path):
     expected = FRAME.select("ID", "text").sort("ID")
     assert_frame_equal(ps.read_samples(tmp_path), expected)
     assert_frame_equal(ps.read_samples_dir(tmp_path), expected)
-
-
-@pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
-@given(samples=strategies.samples(min_size=1), suffix=st.sampled_from(TABLE_SUFFIXES))
-def test_any_samples_survive_a_file(tmp_path, samples, suffix):
-    samples = samples.select(
-        pl.col("ID").str.replace_all("[\ufffe\uffff]", "?"), pl.col("text").str.replace_all("[\ufffe\uffff]", "?")
-    )
-    if samples["ID"].n_unique() == samples.height:
-        assert_frame_equal(ps.read_samples(write_table(samples, tmp_path / f"s{suffix}")), samples)
 
 
 # Which columns.

@@ -8,18 +8,9 @@ from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.core.traits import list_traits, trait_description
 
 KEYS = [
-    "overall_quality",
-    "organization",
-    "ideas",
-    "voice",
-    "word_choice",
-    "sentence_fluency",
-    "conventions",
-    "clarity",
-    "helpfulness",
-    "accuracy",
-    "conciseness",
-]
+    "overall_quality", "organization", "ideas", "voice", "word_choice", "sentence_fluency", "conventions",
+    "clarity", "helpfulness", "accuracy", "conciseness",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("key", KEYS)

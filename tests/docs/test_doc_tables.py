@@ -1,7 +1,8 @@
-"""The tables of the pages are complete: every R name, every column, every error, every dependency."""
+"""The tables of the pages are complete: every R name, every column, every error, every dependency; figures are R's."""
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import tomllib
@@ -67,6 +68,27 @@ def test_counterparts_exist(cells: list[str]) -> None:
         found: object = ps
         for part in name.removesuffix("()").split("."):
             found = getattr(found, part)
+
+
+FROM_R, GOLDEN = ROOT / "docs/examples/from-r", ROOT / "tests/golden"
+
+
+def test_the_scores_of_pairwisellm() -> None:
+    recorded = json.loads((GOLDEN / "fit_bt_model_example_writing_pairs_30flips.json").read_text())
+    assert pl.read_csv(FROM_R / "results.csv").to_dicts() == recorded["input"]["results"]
+    assert pl.read_csv(FROM_R / "scores.csv").to_dicts() == recorded["output"]["theta"]
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("session.csv", "Bramley2018_1b.csv"),
+        ("session-sirt.csv", "published/Bramley2018_1b/sirt_btm.csv"),
+        ("session-elochoice.csv", "published/Bramley2018_1b/elochoice.csv"),
+    ],
+)
+def test_the_session_of_judges(name: str, source: str) -> None:
+    assert (FROM_R / name).read_bytes() == (GOLDEN / "cj-sessions" / source).read_bytes()
 
 
 # docs/data.md

@@ -12,16 +12,20 @@ from scipy.special import gammaln, xlogy
 from scipy.stats import binom
 from tests.evaluate.gate_simulation import Scenario, drawn, fixed, sequential
 
+from pairscale.core.errors import InputError
 from pairscale.evaluate.inference.cases import Scores
 from pairscale.evaluate.inference.gate import (
     GateRule,
     RunningVerdict,
+    Shown,
     cases_to_decide,
     fixed_bounds,
     log_capital_above,
     log_capital_below,
+    lower_bound,
     shown_by,
     tasks_to_fail,
+    upper_bound,
     verdict_of_ways,
 )
 from pairscale.evaluate.inference.score import careful_limits, rate_ends, score_limits
@@ -291,3 +295,72 @@ def test_error_rates_and_power_over_2000_pull_requests():
                 assert at_most(figures[1], runs), name
             if scenario in (EFFECTS["B wins 20 %"], EFFECTS["B wins 30 %"]):
                 assert figures[0] > 0.99, name
+
+
+# By hand.
+
+
+def test_what_a_bound_shows_lies_beyond_the_limit_and_not_at_it():
+    assert shown_by(0.5, 0.5, 0.05) == Shown(better=False, not_worse=True, no_gain=True, worse=False)
+    assert shown_by(0.45, 0.55, 0.05) == Shown()
+    assert shown_by(0.501, 0.6, 0.05) == Shown(better=True, not_worse=True)
+    assert shown_by(0.4, 0.499, 0.05) == Shown(no_gain=True, worse=True)
+    assert GateRule() == GateRule(margin=0.05, level=0.95, fail_if=("worse",), by_flips=True)
+
+
+def test_graded_tasks_have_the_bounds_of_the_sequence_below_sixty_and_of_their_spread_from_there():
+    for n in (59, 60):
+        means = np.linspace(0.3, 0.8, n)
+        found = fixed_bounds(Scores(means, n), 0.05, 0.95)
+        ones = np.ones(n)
+        anytime = lower_bound(means, ones, 0.05, 0.95), upper_bound(means, ones, 0.05, 0.95)
+        assert found == (anytime if n < 60 else rate_ends(Scores(means, n), 0.9))
+
+
+def test_no_number_of_cases_decides_without_a_margin_or_with_a_tiny_one():
+    assert cases_to_decide(0.0) is cases_to_decide(0.0, fixed=True) is cases_to_decide(1e-5, fixed=True) is None
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.05])
+def test_a_bound_is_where_the_capital_rules_a_mean_out(margin):
+    values, counts = np.array([0.0, 0.5, 1.0]), np.array([20.0, 10.0, 50.0])
+    lower, upper = (bound(values, counts, margin, 0.9) for bound in (lower_bound, upper_bound))
+    assert 0.5 < lower < 0.6875 < upper < 1
+    bar = -np.log(1 - 0.9)
+    assert log_capital_above(lower, margin, values, counts[None, :])[0] == pytest.approx(bar, abs=1e-4)
+    assert log_capital_below(upper, margin, values, counts[None, :])[0] == pytest.approx(bar, abs=1e-4)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_what_was_ruled_out_stays_outside_of_the_bounds(side):
+    """After 400 even scores the rate is neither .1 above nor below a half; 250 wins or losses do not change that."""
+    running = RunningVerdict(margin=0.1)
+    for at in range(400):
+        running.update(at % 2)
+    assert running.shown == Shown(not_worse=True, no_gain=True)
+    for _ in range(250):
+        running.update(side)
+    values, counts = running.counted()
+    bound, limit = (upper_bound, 0.6) if side else (lower_bound, 0.4)
+    assert abs(bound(values, counts[0], 0.1, 0.95) - 0.5) > 0.1
+    assert running.ci[side] == pytest.approx(limit)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_whoever_was_shown_to_be_better_stays_so(side):
+    running = RunningVerdict(margin=0.1)
+    for at in range(200):
+        running.update(side if at < 60 else 1 - side)
+    assert running.shown.better if side else running.shown.worse
+    assert running.ci[1 - side] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("margin", [0.5, 0.7, -0.01])
+def test_a_margin_is_below_a_half(margin):
+    with pytest.raises(InputError, match="margin"):
+        RunningVerdict(margin)
+
+
+def test_without_a_word_a_gate_looks_after_every_task():
+    assert tasks_to_fail(0.05) == tasks_to_fail(0.05, fixed=False) == 8
+    assert cases_to_decide(0.1) == cases_to_decide(0.1, fixed=False) == 268

@@ -5,12 +5,21 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import beta, norm, t
+from scipy.stats import beta, norm, skew, t
 from statsmodels.stats.proportion import proportion_confint
 
 from pairscale.core.errors import InputError, TableError
 from pairscale.evaluate.inference import score_of, slices, win_rate
-from pairscale.evaluate.inference.score import IMAGINED, _careful_lower, graded_limits, half_share, score_interval
+from pairscale.evaluate.inference.cases import Scores
+from pairscale.evaluate.inference.score import (
+    IMAGINED,
+    _careful_lower,
+    graded_limits,
+    half_share,
+    score_interval,
+    score_limits,
+    student_quantile,
+)
 
 KINDS = {"b": ("win", "b"), "a": ("win", "a"), "t": ("tie", None), "f": ("flip", None), "-": ("abstention", None),
          "!": ("error", None)}  # fmt: skip
@@ -169,6 +178,13 @@ def test_wrong_input_is_refused_by_name(message_snapshot):
     message_snapshot(refused)
 
 
+@pytest.mark.parametrize("row", [("t", None, "b"), ("t", "win", None), ("t", "won", "b"), ("t", "win", "c")])
+def test_an_outcome_or_a_winner_that_is_none_is_refused(row):
+    schema = {"task_id": pl.String, "outcome": pl.String, "winner": pl.String}
+    with pytest.raises(TableError, match="outcome must be one of"):
+        win_rate(pl.DataFrame([row], schema=schema, orient="row"))
+
+
 # Slices.
 
 
@@ -180,6 +196,7 @@ def test_slices_by_hand():
     assert (rows["y"]["wins"], rows["y"]["losses"], rows["y"]["n"], rows["y"]["rate"]) == (1, 1, 2, 0.5)
     assert (rows[None]["ties"], rows[None]["n"]) == (1, 1)
     assert (rows["z"]["rate"], rows["z"]["lower"], rows["z"]["errors"]) == (None, None, 1)
+    assert [(row, rows[row]["n"]) for row in rows] == [("x", 2), ("y", 2), (None, 1), ("z", 0)]  # the largest first
     joint = win_rate(cases("ba"), level=1 - 0.05 / 3).ci
     assert (rows["y"]["lower"], rows["y"]["upper"]) == pytest.approx(joint)
 
@@ -202,6 +219,15 @@ def test_the_careful_end_without_ties_is_clopper_and_pearsons():
         lower = _careful_lower(*one_of(wins / 10, 0, 10), 0.95)[0]
         assert lower == pytest.approx(proportion_confint(wins, 10, 0.05, method="beta")[0], abs=1e-9)
     assert _careful_lower(*one_of(0.05, 0.1, 10), 0.95)[0] == 0  # a tie, and no win
+
+
+@pytest.mark.parametrize(("wins", "ties", "losses"), [(6, 3, 4), (2, 0.5, 1), (0.2, 1, 3)])
+def test_the_careful_end_with_ties_counts_one_of_them_for_the_other_side(wins, ties, losses):
+    """Half a win less and half a loss more; of less than one tie, as much as there is."""
+    n, one = wins + ties + losses, min(ties, 1)
+    wins_less = max(wins - (1 - one) / 2, 0)
+    lower = score_limits(*one_of((wins_less + (ties - one) / 2) / n, (ties - one) / n, n), 0.95)[0]
+    assert _careful_lower(*one_of((wins + ties / 2) / n, ties / n, n), 0.95) == pytest.approx(lower)
 
 
 @pytest.mark.parametrize(("rate", "skewness"), [(0.3, 0.25), (0.3, -0.25), (0.7, 0.0)])
@@ -230,7 +256,39 @@ def test_only_what_is_little_is_noticed():
 
 
 def test_graded_limits_of_one_unit_are_wilsons_and_of_two_know_little():
-    alone = [end[0] for end in graded_limits(*one_of(0.6, 0.02), 1, *one_of(12), 0.95)]
-    assert alone == pytest.approx(proportion_confint(7.2, 12, 0.05, method="wilson"))
+    for skew_of_one in (None, np.array([0.0])):
+        alone = [end[0] for end in graded_limits(*one_of(0.6, 0.02), 1, *one_of(12), 0.95, skew_of_one)]
+        assert alone == pytest.approx(proportion_confint(7.2, 12, 0.05, method="wilson"))
+    for rate in (0.6, 1.0):  # scores that are all equal say nothing of how they vary
+        equal = [end[0] for end in graded_limits(*one_of(rate, 0.0), 12, *one_of(12), 0.95)]
+        assert equal == pytest.approx(proportion_confint(12 * rate, 12, 0.05, method="wilson"))
     of_two = [end[0] for end in graded_limits(*one_of(0.6, 0.02), 2, *one_of(12), 0.95)]
     assert of_two == pytest.approx([0.08156763, 0.96202696])
+
+
+# The parts.
+
+
+@pytest.mark.parametrize("scores", [[0.1, 0.2, 0.4, 0.9, 0.3], [0.5, 0.51, 0.5, 0.49, 0.55], [0.0, 1.0, 1.0, 0.25]])
+def test_the_skewness_of_a_rate_is_that_of_its_scores_by_the_root_of_their_number(scores):
+    found = Scores(np.array(scores), len(scores))
+    assert found.skewness == pytest.approx(skew(scores) / np.sqrt(len(scores)))
+    assert Scores(np.full(4, 0.3), 4).skewness == 0.0
+
+
+def test_a_quantile_of_student_without_freedom_has_no_end():
+    assert student_quantile(0.95, 0) == np.inf
+    assert student_quantile(0.95, 7) == pytest.approx(t.ppf(0.975, 7))
+
+
+@pytest.mark.parametrize(("n", "is_few"), [(29, True), (30, False)])
+def test_fewer_than_thirty_graded_tasks_are_said_to_be_few(n, is_few):
+    graded = [{"task_id": f"t{at}", "preference": 0.3 + 0.01 * at} for at in range(n)]
+    assert any("are few" in notice for notice in win_rate(graded).notices) is is_few
+    assert not win_rate(graded, interval="betting").notices
+
+
+def test_a_standard_error_takes_two_tasks():
+    assert win_rate(cases("b")).standard_error is None
+    assert win_rate(cases("ba")).standard_error == pytest.approx(0.5)
+    assert win_rate(cases("bbba")).standard_error == pytest.approx(0.25)

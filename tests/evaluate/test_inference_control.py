@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit, logit
+from scipy.stats import t
 
 from pairscale.core.errors import InputError, TableError
 from pairscale.evaluate.inference.control import (
@@ -73,6 +74,21 @@ def test_without_a_penalty_it_is_maximum_likelihood_with_its_errors():
     assert fit[1] == pytest.approx(plain, rel=1e-3)
 
 
+@pytest.mark.parametrize("n", [3, 30])
+def test_the_errors_of_graded_scores_are_smaller_by_their_dispersion(n):
+    x, y, _, _ = simulated(n, 4)
+    scores = 0.3 * y + 0.35
+    theta, errors = fit_penalised(x, scores, (Penalty(0.0, 1e6, 1e6, 1.0),))
+    design = np.column_stack([np.ones(n), x])
+    p = expit(design @ theta)
+    information = (design * (p * (1 - p))[:, None]).T @ design
+    half_a_win = np.diag([expit(theta[0]) * (1 - expit(theta[0])), 0])
+    inverse = np.linalg.inv(information + half_a_win)
+    dispersion = ((scores - p) ** 2).sum() / (p * (1 - p)).sum() * n / (n - 2)
+    assert dispersion < 0.5
+    assert errors == pytest.approx(np.sqrt(np.diag(inverse @ information @ inverse) * dispersion), rel=1e-5)
+
+
 @pytest.mark.parametrize("effect", [0.0, 1.0, -2.0])
 def test_with_many_cases_the_truth_comes_out_whatever_the_usual_effect(effect):
     _, y, a, b = simulated(20_000, 6, rate=0.7, effect=effect)
@@ -123,6 +139,19 @@ def test_several_cases_of_a_task_widen_the_interval():
     assert controlled_rate(frame(*(each[shuffled] for each in thrice), tasks[shuffled])).ci == pytest.approx(again.ci)
 
 
+def test_the_interval_of_few_tasks_with_several_cases_is_students():
+    _, y, a, b = simulated(16, 8)
+    tasks = np.arange(16) // 2
+    found = controlled_rate(frame(y, a, b, tasks))
+    a, b = a[:, None].astype(float), b[:, None].astype(float)
+    x = np.tanh((b - a) / scales_of(a, b))
+    (_, effect), (_, error) = fit_penalised(
+        x.reshape(8, 2).mean(axis=1)[:, None], y.reshape(8, 2).mean(axis=1), (LENGTH,)
+    )
+    reach = t.ppf(0.975, 7) * error
+    assert found.effects[0].ci == pytest.approx((effect - reach, effect + reach))
+
+
 def test_ties_are_half_and_missing_lengths_are_left_out():
     _, y, a, b = simulated(30, 9)
     more = frame([*y, None, True], [*a, 5, None], [*b, 900, 80], range(32))
@@ -170,8 +199,40 @@ def test_several_styles_are_told_apart():
     assert both.overlap < length.overlap
 
 
+def test_answers_are_nearly_alike_up_to_a_quarter_of_their_mean_and_ten_such_cases_are_not_few():
+    near, far = ([7, 9], [9, 7]), ([7, 10], [10, 7])  # 2 of 8, and 3 of 8.5
+    assert controlled_rate(frame([True, False, True], [7, 9, 7], [9, 7, 10])).overlap == 2
+    for n_near, is_few in ((10, False), (9, True)):
+        pairs = [near] * n_near + [far] * (40 - n_near)
+        lengths = [[pair[side][at % 2] for at, pair in enumerate(pairs)] for side in (0, 1)]
+        found = controlled_rate(frame([at % 3 > 0 for at in range(40)], *lengths))
+        assert found.overlap == n_near
+        assert any(f"only {n_near} of 40 cases" in notice for notice in found.notices) is is_few
+
+
+def test_the_usual_difference_by_hand():
+    a, b = np.arange(10.0, 21.0), np.arange(10.0, 21.0) + np.arange(-5.0, 6.0)
+    spread = 8 / 2.5631  # from the 10th to the 90th percentile, -4 to 4
+    assert scales_of(a[:, None], b[:, None])[0] == pytest.approx(np.hypot(spread, 0.25 * np.median((a + b) / 2)))
+    few = a + np.eye(11)[3] * 6  # where most do not differ, the standard deviation
+    expected = np.hypot(np.std(few - a), 0.25 * np.median((a + few) / 2))
+    assert scales_of(a[:, None], few[:, None])[0] == pytest.approx(expected)
+    assert scales_of(np.zeros((4, 1)), np.zeros((4, 1)))[0] == 1
+    one = np.eye(11)[3]  # differences that are seldom and small
+    assert scales_of(np.zeros((11, 1)), one[:, None])[0] == pytest.approx(one.std())
+
+
+def test_coefficients_are_drawn_towards_what_the_documentation_says():
+    """Other figures need the replay of AlpacaEval again."""
+    assert LENGTH == Penalty(centre=1.0, above=0.15, below=1.0, spread=1.25)
+    assert OTHER == Penalty(centre=0.0, above=0.5, below=0.5, spread=1.0)
+    for penalty, centre in ((LENGTH, 1.0), (OTHER, 0.0)):  # where nothing differs, that is all there is
+        assert fit_penalised(np.zeros((5, 1)), np.full(5, 0.5), (penalty,))[0][1] == pytest.approx(centre)
+
+
 def test_names_of_styles(message_snapshot):
     assert control_names("markdown") == ("headers", "lists", "bold")
+    assert control_names(["markdown", "length"]) == ("headers", "lists", "bold", "length")
     assert control_names(["lists", "markdown", "length", "length"]) == ("lists", "headers", "bold", "length")
     for wrong in ([], [""]):
         with pytest.raises(InputError) as refused:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from pairscale.core.errors import InputError
 from pairscale.evaluate.inference import corrected_win_rate
-from pairscale.evaluate.inference.score import score_interval
+from pairscale.evaluate.inference.cases import Scores
+from pairscale.evaluate.inference.score import half_share, rate_ends, score_interval
 
 KINDS = {1.0: ("win", "b"), 0.0: ("win", "a"), 0.5: ("tie", None), None: ("abstention", None)}
 
@@ -169,3 +170,36 @@ def test_every_task_labelled_is_no_fault_of_the_model():
     assert (result.unlabelled, result.helps) == (0, False)
     assert not result.notices
     assert math.isclose(result.rate, 1 / 3)
+
+
+def test_a_rate_that_the_model_lifts_leaves_less_room_for_ties():
+    people = np.array([0.5] * 30 + [1.0] * 10)
+    judged = np.where(people == 1, 1.0, 0.5)
+    model = np.concatenate([judged, np.ones(400)])
+    result = corrected_win_rate(frame(model), frame(people))
+    assert result.helps
+    room = 1 - abs(2 * result.rate - 1)
+    assert room < 0.5 * half_share(people.mean(), people.var())
+    assert result.ci == pytest.approx(score_interval(result.rate, room, result.effective_labels, 0.95))
+    nobody = corrected_win_rate(frame(model), frame([]))
+    assert (nobody.weight, nobody.helps, nobody.labels, nobody.effective_labels) == (0, False, 0, 0)
+
+
+def test_graded_labels_have_the_interval_of_graded_scores():
+    people = np.array([0.9, 0.8, 0.85, 0.3, 0.7, 0.95, 0.6])
+    labels = pl.DataFrame({"task_id": [f"task {at}" for at in range(7)], "preference": people})
+    result = corrected_win_rate(frame([1.0, 0.0] * 20), labels)
+    assert result.human_ci == pytest.approx(rate_ends(Scores(people, 7), 0.95))
+
+
+def test_a_model_that_varies_less_than_people_counts_once_at_most():
+    _, people = simulated(60, 0, 0, 8)
+    model = pl.DataFrame(
+        {
+            "task_id": [f"task {at}" for at in range(460)],
+            "preference": np.concatenate([0.25 + 0.5 * people, np.full(400, 0.6)]),
+        }
+    )
+    result = corrected_win_rate(model, frame(people))
+    assert (result.helps, result.weight) == (True, 1.0)
+    assert result.rate == pytest.approx(people.mean() + 0.6 - (0.25 + 0.5 * people.mean()))

@@ -145,4 +145,19 @@ def test_scores_that_are_split_keep_their_number_and_their_mean(rows):
 
 def test_before_the_first_score_nothing_is_known():
     sequence = RunningSequence()
-    assert (sequence.lower, sequence.upper, sequence.better, sequence.n) == (0.0, 1.0, None, 0)
+    assert (sequence.lower, sequence.mean, sequence.upper) == (0.0, 0.5, 1.0)
+    assert (sequence.better, sequence.n) == (None, 0)
+
+
+@pytest.mark.parametrize("parts", [2, 3, 4, 5, 6, 10, 12])
+def test_simple_fractions_lie_on_the_grid_and_are_not_split(parts):
+    values = np.arange(parts + 1) / parts
+    steps, split = split_scores(values, np.full((1, parts + 1), 3.0))
+    assert split[0][split[0] > 1e-9] == pytest.approx([3.0] * (parts + 1))
+    assert steps[split[0] > 1e-9] == pytest.approx(values)
+
+
+def test_a_rate_by_betting_says_that_it_is_a_sequence():
+    rates = [str(win_rate(frame([1, 0, 1]), interval=interval)) for interval in ("betting", "wilson")]
+    assert ["confidence sequence" in said for said in rates] == [True, False]
+    assert ["confidence interval" in said for said in rates] == [False, True]

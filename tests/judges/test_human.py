@@ -1,8 +1,6 @@
 """People as a judge: the queue, and runs whose questions they answer."""
 
 import asyncio
-import random
-import threading
 import time
 
 import pytest
@@ -114,6 +112,13 @@ def test_a_question_that_is_given_up_is_not_shown():
     asyncio.run(main())
 
 
+def test_people_may_say_tie_where_the_run_counts_ties():
+    judge = HumanJudge()
+    assert (judge.waits_for_people, judge.queue.ties) == (True, False)
+    judge.allow_ties(True)
+    assert judge.queue.ties
+
+
 def test_the_condition_is_what_was_asked():
     plain, clarity = ps.make_judge("human"), ps.make_judge("human", trait="clarity")
     assert isinstance(plain, HumanJudge)
@@ -124,43 +129,3 @@ def test_the_condition_is_what_was_asked():
     assert own.condition.trait == "Warmth"
     with pytest.raises(InputError, match="'port'"):
         ps.make_judge("human", judge_args={"port": 1})
-
-
-def test_people_rank_texts_adaptively(tmp_path):
-    """Two who prefer the longer text, one of whom skips now and then; the run file holds who said what."""
-    texts = [{"ID": f"t{n}", "text": "word " * (n + 1)} for n in range(6)]
-    judge = HumanJudge()
-    judge.queue.open(["ann", "bob"])
-    page = LiveQuestions(judge.queue, ["ann", "bob"])
-
-    def person(labeller) -> None:
-        rng = random.Random(labeller.name)
-        while (question := page.next(labeller)) != "done":
-            if question == "waiting":
-                continue
-            if labeller.name == "bob" and rng.random() < 0.2:
-                page.answer(labeller, question.question_id, None, skipped="cannot tell")
-            else:
-                page.answer(labeller, question.question_id, "1" if len(question.left) > len(question.right) else "2")
-
-    people = [threading.Thread(target=person, args=(labeller,)) for labeller in page.labellers()]
-    for one in people:
-        one.start()
-    try:
-        result = ps.adaptive_rank(
-            texts, judge=judge, n_steps=15, seed=1, concurrency=2, timeout=None, progress="none", fit_fn="laplace",
-            run=tmp_path / "run.db",
-        )  # fmt: skip
-    finally:
-        judge.queue.close()
-        for one in people:
-            one.join()
-    assert result.state.engine.committed == 15
-    with ps.open_run(tmp_path / "run.db") as store:
-        kept = store.results()
-    assert kept.height == 15
-    assert set(kept["model"]) <= {"ann", "bob"}  # who is quicker may answer all of them
-    assert set(kept["judge_id"]) == {"human"}
-    lengths = {row["ID"]: len(row["text"]) for row in texts}
-    for row in kept.iter_rows(named=True):
-        assert row["better_id"] == max(row["ID1"], row["ID2"], key=lengths.get)

@@ -42,29 +42,30 @@ def judged(judge, **more):
     return ps.submit_pairs(PAIRS, judge, progress=False, retries=0, **more)
 
 
-@pytest.mark.slow
-@given(makers, given_fields)
-@example(Verdict.tie, {"winner_pos": 5})
-@example(Verdict.tie, {"cost": 10**400})
-@example(Verdict.tie, {"total_tokens": 2**63})
-def test_a_function_that_gives_any_verdict_breaks_nothing(make, more):
-    done = judged(lambda A, B: make(**dict(more)))
-    assert done.results.height + done.failed_pairs.height == 1
-    if done.failed_pairs.height:
-        assert done.failed_pairs["error_code"].to_list() == ["judge_error"]
+mappings = st.dictionaries(st.sampled_from(["Y", "probability"]), values, min_size=1)
 
 
 @pytest.mark.slow
-@given(st.dictionaries(st.sampled_from(["Y", "probability"]), values, min_size=1))
+@given(st.tuples(makers, given_fields) | mappings)
+@example((Verdict.tie, {"winner_pos": 5}))
+@example((Verdict.tie, {"cost": 10**400}))
+@example((Verdict.tie, {"total_tokens": 2**63}))
 @example({"Y": 1, "probability": math.nan})
 @example({"Y": 1, "probability": 1.5})
 @example({"Y": 1, "probability": np.float32(0.5)})
 @example({"Y": 10**5000})
-def test_a_function_that_gives_any_mapping_breaks_nothing(more):
-    done = judged(lambda A, B: {"is_valid": True, "Y": 1, **more})
+def test_a_function_that_gives_any_verdict_or_mapping_breaks_nothing(given):
+    def judge(A, B):
+        if isinstance(given, dict):
+            return {"is_valid": True, "Y": 1, **given}
+        make, more = given
+        return make(**dict(more))
+
+    done = judged(judge)
     assert done.results.height + done.failed_pairs.height == 1
     if done.failed_pairs.height:
-        assert done.failed_pairs["error_code"][0] in {"judge_error", "invalid_winner"}
+        codes = {"judge_error", "invalid_winner"} if isinstance(given, dict) else {"judge_error"}
+        assert done.failed_pairs["error_code"][0] in codes
 
 
 @pytest.mark.parametrize(("name", "usual"), FIGURES.items())
@@ -79,6 +80,13 @@ def test_numbers_of_every_kind_are_kept_as_python_s_own(name, usual):
 def test_numbers_that_cannot_be_are_refused(name, value):
     with pytest.raises((InputError, ArithmeticError)):
         Verdict.tie(**{name: value})
+
+
+def test_names_are_texts_and_only_a_failure_has_an_error_code():
+    assert Verdict.win(1, model=7).model == "7"
+    for wrong in ({"outcome": Outcome.TIE, "error_code": "refusal"}, {"outcome": Outcome.ERROR, "error_code": "what"}):
+        with pytest.raises(InputError, match="exactly when it is an abstention or an error"):
+            Verdict(**wrong)
 
 
 def test_a_position_is_one_of_two_and_of_a_win_alone(message_snapshot):

@@ -9,7 +9,6 @@ from starlette.testclient import TestClient
 
 import pairscale as ps
 from pairscale.judges.base import Verdict
-from pairscale.people import Address, serve_run
 from pairscale.people.watch import create_watch_app, look_at
 
 HOSTILE = "<script>alert(1)</script>"
@@ -95,13 +94,6 @@ def test_a_run_that_grows_is_seen_to_grow(tmp_path, monkeypatch):
     ps.submit_pairs(pairs, first, run=run, progress=False)
     shown.append(re.search(r"<b>(\d+)</b><span>decided", client.get("/now").text)[1])
     assert shown == ["2", "6"]
-
-
-def test_it_is_served(run):
-    import urllib.request
-
-    with serve_run(run, address=Address(port=0)) as url, urllib.request.urlopen(url) as answer:
-        assert b"5 texts, ranked by" in answer.read()
 
 
 def test_a_run_that_cannot_be_read_is_said_to_be_and_looked_for_again(run, tmp_path, monkeypatch):

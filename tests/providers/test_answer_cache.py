@@ -6,7 +6,6 @@ import sys
 import textwrap
 
 import pytest
-from hypothesis import strategies as st
 from tests.providers.careless import CarelessSimulator
 
 import pairscale as ps
@@ -170,35 +169,4 @@ def test_a_killed_process_leaves_a_whole_file(tmp_path):
         assert answers.count() == answers.size() == 0
 
 
-_READER = "import sys; from pairscale.providers.cache import AnswerCache; AnswerCache(sys.argv[1]).count()"
-
-
-def killed(script, path):
-    """What is in the file after a process kept answers 0, 1 and so on, in a script that ends with its kill."""
-    head = f"""
-import os, signal, subprocess, sys, threading
-from pathlib import Path
-from pairscale.providers.cache import AnswerCache
-path = Path(sys.argv[1])
-
-def keep(answers, number):
-    answers.keep(f"{{number:064d}}", {{"n": number}}, 200)
-
-def read_elsewhere():
-    subprocess.run([sys.executable, "-c", {_READER!r}, str(path)], check=True, timeout=600)
-"""
-    script = head + textwrap.dedent(script) + "\nos.kill(os.getpid(), signal.SIGKILL)\n"
-    done = subprocess.run([sys.executable, "-c", script, str(path)], check=False, timeout=600)
-    assert done.returncode == -9
-    with AnswerCache(path) as answers:
-        return [number for number in range(10) if answers.find(f"{number:064d}") is not None]
-
-
 # Keys of the cache
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-    max_leaves=6,
-)

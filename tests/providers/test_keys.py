@@ -181,20 +181,14 @@ def pair() -> ps.JudgePair:
 
 PASSWORD = "s3cr3t-Wort9"
 BROKEN_DATABASES = [
-    "postgresql+psycopg://ann:{}@host:54x32/db",
-    "postgresql+psycopg://ann:{}@host:5432:5/db",
-    "postgresql+psycopg://ann:{}@[::1/db",
-    "postgresql+psycopg://ann:{}@127.0.0.1:1/db",
+    "postgresql+psycopg://ann:{}@host:54x32/db", "postgresql+psycopg://ann:{}@host:5432:5/db",
+    "postgresql+psycopg://ann:{}@[::1/db", "postgresql+psycopg://ann:{}@127.0.0.1:1/db",
     "postgresql+psycopg://ann:{}@127.0.0.1:1/db?sslmode=nope",
-    "postgresql+psycopg://ann:{}@127.0.0.1:1/db?password={}",
-    "postgresql+psycopg://ann:x@{}@127.0.0.1:y/db",
-    "postgresql+psycopg://ann:x@h:{}@127.0.0.1/db",
-    "postgresql+psycopg:/ann:{}@host/db",
-    "postgresql+psycopg:ann:{}@host/db",
-    "postgresql+nodriver://ann:{}@host/db",
-    "nosuch://ann:{}@host/db",
+    "postgresql+psycopg://ann:{}@127.0.0.1:1/db?password={}", "postgresql+psycopg://ann:x@{}@127.0.0.1:y/db",
+    "postgresql+psycopg://ann:x@h:{}@127.0.0.1/db", "postgresql+psycopg:/ann:{}@host/db",
+    "postgresql+psycopg:ann:{}@host/db", "postgresql+nodriver://ann:{}@host/db", "nosuch://ann:{}@host/db",
     "sqlite://ann:{}@host/run.db",
-]
+]  # fmt: skip
 
 
 def all_told(error: BaseException) -> str:

@@ -161,19 +161,6 @@ def test_a_token_that_expires_during_a_run_is_renewed(short_lived, tmp_path):
     assert b"planted-token" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
 
 
-def test_a_callable_works_for_a_judge_and_is_kept_nowhere(recorder, tmp_path):
-    judge = ps.make_judge(
-        "vertex:google/gemini-3.8-flash",
-        judge_args={"api_key": lambda: "planted-token-9", "base_url": f"{recorder.url}/v1"},
-    )
-    pairs = [{"ID1": "a", "text1": "one", "ID2": "b", "text2": "two"}]
-    done = ps.submit_pairs(pairs, judge, run=tmp_path / "run.db", retries=0, progress=False)
-    assert done.failed_attempts["error_code"].to_list() == ["parse_error"]
-    assert recorder.headers["authorization"] == "Bearer planted-token-9"
-    assert b"planted-token-9" not in (tmp_path / "run.db").read_bytes()
-    assert "planted" not in json.dumps(judge.describe())
-
-
 MINE = {
     "as_of": "2026-11-01",
     "source": "our handbook",

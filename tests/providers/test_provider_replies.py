@@ -268,51 +268,6 @@ def test_replies_of_the_manual():
 
 # --- errors ---------------------------------------------------------------------------------------------------------
 
-UNSUPPORTED: list[tuple[Any, str | None]] = [
-    ({"error": {"message": "Unsupported parameter: 'temperature' is not supported with this model.",
-                "type": "invalid_request_error", "param": "temperature", "code": "unsupported_parameter"}},
-     "temperature"),
-    ({"error": {"message": "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) "
-                "value is supported.", "type": "invalid_request_error", "param": "temperature",
-                "code": "unsupported_value"}}, "temperature"),
-    ({"error": {"message": "Unsupported value: 'minimal' is not supported with the 'gpt-5.1' model.", "param":
-                "reasoning.effort", "code": "unsupported_value"}}, None),
-    ({"error": {"message": "Unknown parameter: 'reasoning.summary'.", "param": "reasoning.summary",
-                "code": "unknown_parameter"}}, "reasoning.summary"),
-    ({"error": {"message": "Unrecognized request argument supplied: service_tier"}}, "service_tier"),
-    ({"error": {"message": "You are not allowed to request logprobs from this model", "param": None}}, "logprobs"),
-    ({"error": {"message": "Invalid type for 'temperature': expected a number.", "param": "temperature",
-                "code": "invalid_type"}}, None),
-    ({"type": "error", "error": {"type": "invalid_request_error",
-                                 "message": "`temperature` is deprecated for this model."}}, "temperature"),
-    ({"type": "error", "error": {"type": "invalid_request_error", "message":
-      "`temperature` and `top_p` cannot both be specified for this model. Please use only one."}}, "temperature"),
-    ({"type": "error", "error": {"type": "invalid_request_error", "message":
-      '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive".'}},
-     "thinking.type.enabled"),
-    ({"type": "error", "error": {"type": "invalid_request_error", "message":
-      "This model does not support the effort parameter."}}, "effort"),
-    ({"type": "error", "error": {"type": "invalid_request_error", "message":
-      "output_config.format: Extra inputs are not permitted"}}, "output_config.format"),
-    ({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message":
-      "Invalid JSON payload received. Unknown name \"thinkingLevel\" at 'generation_config.thinking_config': "
-      "Cannot find field."}}, "thinkingLevel"),
-    ({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message":
-      "Thinking level is not supported for this model."}}, "Thinking"),
-    ([{"error": {"code": 400, "status": "INVALID_ARGUMENT", "message":
-       "Logprobs is not enabled for models/gemini-3-pro-preview"}}], "Logprobs"),
-    ({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message":
-      "JSON mode is not enabled for models/gemma-3-27b-it"}}, "mode"),
-    ({"error": '"gemma3:27b" does not support thinking'}, "thinking"),
-    ({"detail": [{"loc": ["body", "top_k"], "msg": "Extra inputs are not permitted", "type": "extra_forbidden"}]},
-     "top_k"),
-    ({"object": "error", "message": "litellm.UnsupportedParamsError: x does not support parameters: ['seed']",
-      "type": "BadRequestError", "code": 400}, "seed"),
-    ({"error": {"message": "This model's maximum context length is 8192 tokens.", "param": "messages",
-                "code": "context_length_exceeded"}}, None),
-    ("<html>Bad Request</html>", None),
-]  # fmt: skip
-
 
 @pytest.mark.parametrize(
     ("provider", "status", "body", "message", "code"),

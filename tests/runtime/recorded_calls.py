@@ -1,6 +1,4 @@
-"""Every call of the package that recorded runs make, but for evaluations and people (``recorded_calls_ab.py``).
-
-When a public name changes, change it here.
+"""What recorded runs share: texts, judges, calls of the package with all their options, and tables of what came of it.
 
 Options whose defaults may change are always given: ``concurrency``, ``retries``, prices and the answer cache.
 """
@@ -8,7 +6,7 @@ Options whose defaults may change are always given: ``concurrency``, ``retries``
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,11 +39,6 @@ def texts(n: int, seed: int = 1) -> list[dict[str, Any]]:
     ]
 
 
-def essays(n: int) -> list[dict[str, Any]]:
-    """The first of the example texts."""
-    return ps.read_samples(ps.example_writing_samples).head(n).to_dicts()
-
-
 def pairs_of(samples: Sequence[Mapping[str, Any]], seed: int = 1) -> pl.DataFrame:
     """All pairs, in an order and with sides that depend on the seed."""
     made = ps.randomize_pair_order(ps.make_pairs(list(samples)), seed=seed)
@@ -55,21 +48,8 @@ def pairs_of(samples: Sequence[Mapping[str, Any]], seed: int = 1) -> pl.DataFram
 # Judges
 
 
-def function_judge(function: Callable[..., Any], name: str) -> Any:
-    return ps.FunctionJudge(function, name=name)
-
-
 def simulated(abilities: str = "theta", **settings: Any) -> Any:
     return ps.SimulatedJudge(abilities, **settings)
-
-
-def replayed(results: pl.DataFrame) -> Any:
-    return ps.ReplayJudge(results)
-
-
-def verdict(kind: str, *arguments: Any, **more: Any) -> Any:
-    """A verdict: ``win``, ``tie``, ``abstain`` or ``fail``."""
-    return getattr(ps.Verdict, kind)(*arguments, **more)
 
 
 @contextmanager
@@ -152,14 +132,6 @@ def file_tables(run: Path, *, ordered: bool, prefix: str = "") -> Tables:
     }
 
 
-def export(run: Path, path: Path) -> Path:
-    return ps.export(run, path)
-
-
-def import_into(table: Path, run: Path, samples: Any = None) -> int:
-    return ps.import_run(table, run, samples)
-
-
 # Adaptive ranking
 
 
@@ -168,29 +140,13 @@ def rank(data: Any, judge: Any, *, run: Path | None = None, concurrency: int = 1
     return ps.adaptive_rank(data, judge=judge, run=run, concurrency=concurrency, **usual | options)
 
 
-def rank_start(data: Any, **options: Any) -> Any:
-    return ps.adaptive_rank_start(data, **options)
-
-
 def rank_steps(state: Any, judge: Any, **options: Any) -> Any:
     usual = {"fit_fn": "laplace", "progress": "none", "retries": 3, "retry_wait": 0.0, "concurrency": 1}
     return ps.adaptive_rank_run_live(state, judge, **usual | options)
 
 
-def rank_save(state: Any, folder: Path) -> Path:
-    return ps.save_adaptive_session(state, folder)
-
-
-def rank_load(run: Path, **options: Any) -> Any:
-    return ps.adaptive_rank_resume(run=run, **options)
-
-
 def history(state: Any) -> list[tuple[Any, ...]]:
     return ps.adaptive_results_history(state, committed_only=False).rows()
-
-
-def step_log(state: Any) -> pl.DataFrame:
-    return state.step_log
 
 
 def log_tables(state: Any) -> Tables:
@@ -200,11 +156,6 @@ def log_tables(state: Any) -> Tables:
         "refits": ps.summarize_refits(state, include_optional=False),
         "summary": ps.summarize_adaptive(state),
     }
-
-
-def round_log(done: Any) -> pl.DataFrame:
-    """Every column of the refits."""
-    return ps.adaptive_round_log(done.state)
 
 
 def adaptive_tables(done: Any, run: Path, selector: Any = None) -> Tables:
@@ -239,14 +190,6 @@ def sampler_probe() -> str:
 
 
 # Studies of judges
-
-
-def study_templates(data: Any, *, concurrency: int, **options: Any) -> Any:
-    return ps.template_study(data, concurrency=concurrency, progress=False, **options)
-
-
-def check(data: Any, judge: Any, *, concurrency: int, **options: Any) -> Any:
-    return ps.check_judge(data, judge, concurrency=concurrency, progress=False, **options)
 
 
 def check_tables(done: Any, prefix: str = "") -> Tables:

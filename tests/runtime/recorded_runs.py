@@ -1,6 +1,6 @@
 """Seeded runs whose tables are recorded, so that a change of how judges are asked cannot change what comes of it.
 
-The runs are in ``runs_*.py``, one function per run; they use the public interface alone, through ``recorded_calls.py``.
+The runs are in ``runs_*.py``, one function per run; they share ``recorded_calls.py``.
 What they gave is in ``recorded/*.json`` (see ``recorded_tables.py`` for the format), and ``test_recorded_runs.py``
 compares.
 

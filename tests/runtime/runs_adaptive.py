@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+import pairscale as ps
 from tests.runtime import recorded_calls as call
 from tests.runtime.recorded_tables import Tables, recorded
 
@@ -26,7 +27,7 @@ def one_call(folder: Path, n: int, judge: Any, selector: str = "pollitt", **opti
     """A run of one call, from its file."""
     run = folder / "run.db"
     done = call.rank(call.texts(n, seed=n), judge, run=run, selector=selector, **options)
-    return call.adaptive_tables(done, run) | {"round_log": call.round_log(done)}
+    return call.adaptive_tables(done, run) | {"round_log": ps.adaptive_round_log(done.state)}
 
 
 @recorded
@@ -86,13 +87,13 @@ def adaptive_step_by_step(folder: Path) -> Tables:
     """A run in memory, a few steps per call, beliefs to begin with, settings changed on the way; then saved."""
     samples = [{**one, "mu": 25 + one["theta"], "sigma": 6.0} for one in call.texts(9, seed=22)]
     judge = call.simulated(seed=13)
-    state = call.rank_start(samples, seed=9)
+    state = ps.adaptive_rank_start(samples, seed=9)
     for steps in (1, 9, 15):
         state = call.rank_steps(state, judge, n_steps=steps)
     state = call.rank_steps(state, judge, n_steps=20, adaptive_config={"explore_rate": 0.4})
-    folder = call.rank_save(state, folder / "session")
+    folder = ps.save_adaptive_session(state, folder / "session")
     state = call.rank_steps(state, judge, n_steps=5)
-    loaded = call.rank_load(folder / "run.db")
+    loaded = ps.adaptive_rank_resume(run=folder / "run.db")
     return call.log_tables(state) | {"facts": {"same_history": call.history(loaded) == call.history(state)}}
 
 
@@ -117,7 +118,7 @@ def at_once(folder: Path, selector: str, concurrency: int) -> Tables:
     options: dict[str, Any] = {"seed": 2, "concurrency": concurrency, "selector": selector}
     for most in (40, 75):
         done = call.rank(samples, judge, run=run, max_comparisons=most, **options)
-    log = call.step_log(done.state)
+    log = done.state.step_log
     warm = log.filter(pl.col("round_stage") == "warm_start", pl.col("status") == "committed")
     pairs = {frozenset(pair) for pair in warm.select("A_id", "B_id").iter_rows()}
     asked = log.filter(pl.col("status") != "starved").height
@@ -147,6 +148,6 @@ def adaptive_exact(folder: Path) -> Tables:
     for steps in (20, 14):
         done = call.rank(samples, judge, run=run, n_steps=steps, seed=3, fit_fn="exact")
     tables = call.adaptive_tables(done, run)
-    log = call.step_log(done.state)
+    log = done.state.step_log
     before = log.filter(pl.col("belief_refit_id").is_null())
     return {"before_refits": before, "probe": {"figure": call.sampler_probe()}} | tables

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pairscale as ps
 from tests.runtime import recorded_calls as call
 from tests.runtime.recorded_tables import Tables, recorded
 
@@ -18,9 +19,9 @@ def study_simulated_judges(folder: Path) -> Tables:
         "steady": lambda template: call.simulated(bias=bias[template] / 2, seed=1),
         "shaky": lambda template: call.simulated(bias=bias[template], lapse=0.1, invalid_rate=0.05, seed=2),
     }
-    options: dict[str, Any] = {"templates": list(bias), "judge": judges, "run": run, "concurrency": 1}
-    call.study_templates(pairs.head(10), **options)
-    done = call.study_templates(pairs, **options)
+    options: Any = {"templates": list(bias), "judge": judges, "run": run, "concurrency": 1, "progress": False}
+    ps.template_study(pairs.head(10), **options)
+    done = ps.template_study(pairs, **options)
     return {"table": done.table, "ranking": done.ranking} | call.file_tables(run, ordered=False)
 
 
@@ -29,12 +30,13 @@ def check_judges(folder: Path) -> Tables:
     """Judges on trial: one with a position bias who declines at times, and the lexical one."""
     samples, run = call.texts(12, seed=32), folder / "run.db"
     judge = call.simulated(bias=0.9, lapse=0.05, invalid_rate=0.05, seed=4)
-    done = call.check(samples, judge, n_pairs=20, seed=3, run=run, concurrency=4)
+    done = ps.check_judge(samples, judge, n_pairs=20, seed=3, run=run, concurrency=4, progress=False)
     tables = call.check_tables(done) | call.file_tables(run, ordered=False)
-    lexical = call.check(call.essays(8), "lexical", n_pairs=15, seed=2, concurrency=1)
+    essays = ps.read_samples(ps.example_writing_samples).head(8).to_dicts()
+    lexical = ps.check_judge(essays, "lexical", n_pairs=15, seed=2, concurrency=1, progress=False)
     tables |= call.check_tables(lexical, "lexical_")
     with call.provider(bias=0.7, seed=13) as server:
-        model = call.check(samples, call.model_judge(server), n_pairs=12, seed=5, concurrency=4)
+        model = ps.check_judge(samples, call.model_judge(server), n_pairs=12, seed=5, concurrency=4, progress=False)
     return tables | call.check_tables(model, "model_")
 
 

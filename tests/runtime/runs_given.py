@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+import pairscale as ps
 from tests.runtime import recorded_calls as call
 from tests.runtime.recorded_tables import Tables, recorded
 
@@ -37,14 +38,14 @@ class Mixed:
         if pair == ("s01", "s06") and not again:
             raise ConnectionError("try again")
         if pair == ("s05", "s06"):
-            return call.verdict("win", 1, probability=0.75, content="first", thoughts="a while", cost=0.25)
+            return ps.Verdict.win(1, probability=0.75, content="first", thoughts="a while", cost=0.25)
         return longer(A, B)
 
 
 @recorded
 def given_function(folder: Path) -> Tables:
     pairs, run = call.pairs_of(call.texts(7)), folder / "run.db"
-    judge = call.function_judge(longer, "longer")
+    judge = ps.FunctionJudge(longer, name="longer")
     done = call.judge_pairs(pairs, judge, run=run, concurrency=1)
     again = call.judge_pairs(pairs, judge, run=run, concurrency=1)
     tables = call.answer_tables(done) | call.file_tables(run, ordered=True)
@@ -54,7 +55,7 @@ def given_function(folder: Path) -> Tables:
 
 def mixed(folder: Path, concurrency: int) -> Tables:
     pairs, run = call.pairs_of(call.texts(8), seed=4), folder / "run.db"
-    done = call.judge_pairs(pairs, call.function_judge(Mixed(), "mixed"), run=run, concurrency=concurrency)
+    done = call.judge_pairs(pairs, ps.FunctionJudge(Mixed(), name="mixed"), run=run, concurrency=concurrency)
     return call.answer_tables(done) | call.file_tables(run, ordered=concurrency == 1)
 
 
@@ -97,11 +98,11 @@ def given_exported_and_imported(folder: Path) -> Tables:
     done = call.judge_pairs(pairs, call.simulated(tie_rate=0.2, invalid_rate=0.1, seed=6), run=run, concurrency=1)
     tables: Tables = {}
     for suffix in ("csv", "jsonl"):
-        path, copy = call.export(run, folder / f"results.{suffix}"), folder / f"{suffix}.db"
-        new = call.import_into(path, copy, call.texts(6, seed=11))
-        tables[f"{suffix}_facts"] = {"new": new, "newer": call.import_into(path, copy)}
+        path, copy = ps.export(run, folder / f"results.{suffix}"), folder / f"{suffix}.db"
+        new = ps.import_run(path, copy, call.texts(6, seed=11))
+        tables[f"{suffix}_facts"] = {"new": new, "newer": ps.import_run(path, copy)}
         tables |= call.file_tables(copy, ordered=True, prefix=f"{suffix}_")
-    played = call.judge_pairs(pairs, call.replayed(done.results), concurrency=1)
+    played = call.judge_pairs(pairs, ps.ReplayJudge(done.results), concurrency=1)
     return tables | call.answer_tables(played, "played_")
 
 

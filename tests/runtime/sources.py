@@ -16,7 +16,6 @@ from pairscale.store.runfile import RunFile, open_run
 
 Answer = Callable[[ps.JudgePair], Awaitable[ps.Verdict]]
 SAMPLES = {name: {"ID": name, "item_id": name, "text": f"text {name}"} for name in "abcdefghijklmnopqrstuvwxyz"}
-BUSY = ps.Verdict.fail("rate_limited", "slow down", failure="transient", retry_after=0.0)
 WRONG_KEY = ps.Verdict.fail("http_error", "Incorrect API key provided", failure="judge", status_code=401)
 
 

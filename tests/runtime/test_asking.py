@@ -79,18 +79,6 @@ class Fixed:
         return self._value
 
 
-@pytest.fixture
-def slept(monkeypatch):
-    """The waits, which are not waited."""
-    waits = []
-
-    async def sleep(seconds):
-        waits.append(seconds)
-
-    monkeypatch.setattr("pairscale.runtime.asking.asyncio.sleep", sleep)
-    return waits
-
-
 @pytest.mark.parametrize(
     ("retry_after", "turn", "first", "wait"),
     [

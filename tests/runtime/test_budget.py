@@ -63,6 +63,21 @@ def test_what_is_no_money_is_refused(most):
         max_cost_of(judge, PAIR)
 
 
+def test_when_all_is_spent_only_what_is_free_is_asked():
+    """What says that it costs nothing, and a variant that has never said otherwise."""
+
+    async def scene():
+        budget = Budget(1.0, spent=1.0)
+        budget.settle(await budget.reserve("lexical", 0.0), 0.0)
+        budget.settle(await budget.reserve("variant", None, is_variant=True), None, known=False)
+        budget.settle(await budget.reserve("variant", None, is_variant=True), 0.1)
+        for who, most, is_variant in (("variant", None, True), ("judge", None, False), ("judge", 0.1, False)):
+            with pytest.raises(BudgetExceeded):
+                await budget.reserve(who, most, is_variant=is_variant)
+
+    run(scene())
+
+
 def test_ten_times_ten_cents_are_a_dollar():
     async def scene():
         budget = Budget(1.0)
@@ -206,6 +221,13 @@ def test_another_question_may_be_asked_without_a_limit_or_below_it():
     assert Budget(None).may_ask("judge", 5.0)
     assert Budget(6.0).may_ask("judge", 5.0)
     assert not Budget(4.0).may_ask("judge", 5.0)
+
+    async def beside(open_most, asked_most):
+        budget = Budget(9.0)
+        await budget.reserve("judge", open_most)
+        return budget.may_ask("another", asked_most)
+
+    assert [run(beside(*most)) for most in ((1.0, 1.0), (1.0, None), (None, 1.0), (None, None))] == [True] * 3 + [False]
 
 
 def test_the_prices_behind_costs_are_kept_once(tmp_path):

@@ -38,39 +38,16 @@ def call_of(server: Server, folder: Path, max_cost: Any = LIMIT, **given: Any) -
 
 
 @across(MODELS, "budget")
-def test_a_run_stops_before_it_costs_more(
-    workflow: str, event: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with Server() as server:
-        call = call_of(server, tmp_path)
-        said = ended(workflow, call, caplog)
-        assert spent_in(call.run) == pytest.approx(len(server.good) * COST)
-        assert LIMIT / 2 <= spent_in(call.run) <= LIMIT
-    assert "max_cost" in said
-
-
-@across(MODELS, "budget, again")
-def test_the_same_budget_again_spends_no_more(
+def test_a_run_stops_before_it_costs_more_again_and_again_and_goes_on_with_a_higher_budget(
     workflow: str, event: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Server() as server:
         call = call_of(server, tmp_path)
         for _ in range(3):
-            said = ended(workflow, call, caplog)
-        assert LIMIT / 2 <= spent_in(call.run) == pytest.approx(len(server.good) * COST)
-        assert spent_in(call.run) <= LIMIT
-    assert "max_cost" in said
-
-
-@across(MODELS, "budget, higher")
-def test_a_higher_budget_goes_on_where_it_stopped(
-    workflow: str, event: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with Server() as server:
-        ended(workflow, call_of(server, tmp_path), caplog)
-        assert 0 < len(server.good) < QUESTIONS
-        call = call_of(server, tmp_path, max_cost=1.0)
-        ask(workflow, call)
+            assert "max_cost" in ended(workflow, call, caplog)
+            assert spent_in(call.run) == pytest.approx(len(server.good) * COST)
+            assert LIMIT / 2 <= spent_in(call.run) <= LIMIT
+        ask(workflow, call_of(server, tmp_path, max_cost=1.0))
         assert len(server.good) == len(outcomes_in(call.run)) == QUESTIONS
         assert spent_in(call.run) == pytest.approx(QUESTIONS * COST)
 

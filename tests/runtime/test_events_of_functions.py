@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -106,6 +105,3 @@ def test_a_variant_that_exits_has_failed_on_its_task() -> None:
     done = ps.run_pairwise(tasks, variant_a=answer, variant_b=lambda _: "yes", comparators=[judge], progress=False)
     assert [case.failed for case in done.cases] == [None, "a", None]
     assert "SystemExit: no answer" in done.cases[1].reasoning
-
-
-COSTS: dict[str, Any] = {"nan": math.nan, "negative": -1.0, "text": "1", "flag": True}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import polars as pl
 import pytest
 
 from tests.runtime.recorded_runs import FOLDER, expected_of
@@ -12,13 +11,11 @@ _MOST_SHOWN = 25
 
 
 @pytest.mark.slow_except(
-    "given_lexical",
-    "given_two_calls",
+    "given_every_outcome",
     "adaptive_pollitt",
     "adaptive_information",
     "ab_both_orders",
     "batch_openai",
-    "people_rank",
     "check_judges",
     "cost_pilot",
 )
@@ -36,16 +33,3 @@ def test_a_run_gives_what_was_recorded(run: Run, tmp_path) -> None:
 def test_nothing_else_is_recorded() -> None:
     found = {(path.stem, name) for path in FOLDER.glob("*.json") for name in read(path)}
     assert found == {(run.group, run.name) for run in RUNS.values()}
-
-
-# The comparison itself
-
-
-LONG = pl.DataFrame({
-    "A_id": [f"s{n % 7}" for n in range(70)],
-    "stage": ["warm" if n < 30 else "late" for n in range(70)],
-    "mu": [25 + n / 7 for n in range(70)],
-    "flag": [n == 40 for n in range(70)],
-    "none": pl.Series([None] * 70, dtype=pl.String),
-})  # fmt: skip
-SHORT = [{"task_id": f"t{n}", "orders": [{"first": "a", "cost": n / 3}], "winner": "ab"[n % 2]} for n in range(5)]

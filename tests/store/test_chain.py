@@ -175,29 +175,6 @@ def test_rows_of_any_kind_hold(rows):
             assert read == json.loads(canonical(row))
 
 
-@pytest.mark.slow
-@settings(max_examples=50, deadline=None, suppress_health_check=BUSY)
-@given(data=st.data())
-def test_any_edit_of_any_field_is_found(made, tmp_path, data):
-    log = data.draw(st.sampled_from(LOGS))
-    rows = rows_of(made, log)
-    number = data.draw(st.integers(1, len(rows)))
-    row = rows[number - 1]
-    field = data.draw(st.sampled_from([*row, "new field"]))
-    old = row.get(field)
-    value = data.draw((JSON | st.just(str(old))).filter(lambda new: json.dumps(new) != json.dumps(old)))
-    way = data.draw(st.sampled_from(["set", "remove", "rename"])) if field in row else "set"
-    if way == "set":
-        row[field] = value
-    else:
-        kept = row.pop(field)
-        if way == "rename":
-            row[f"{field}'"] = kept
-    path = shutil.copy(made, tmp_path / "run.db")
-    [problem] = change(path, ("UPDATE logs SET data = ? WHERE log = ? AND row = ?", json.dumps(row), log, number))
-    assert str(problem) == f"logs, row {log} {number}: the row was changed"
-
-
 @settings(max_examples=60, deadline=None, suppress_health_check=BUSY)
 @given(data=st.data())
 def test_any_edit_of_any_column_is_found(made, tmp_path, data):
@@ -284,3 +261,33 @@ def test_commands_are_kept_in_their_order_each_once(tmp_path):
     with open_run(tmp_path / "run.db") as store:
         assert [row["command"] for row in store.read_log("commands")] == ["first", "second"]
         assert check_evidence(store).problems == []
+
+
+def test_a_command_whose_change_failed_is_written_with_the_next_one(tmp_path):
+    def fails(store):
+        with store.writer.changing() as change:
+            change.set_fact("value", 1)
+            change.finish()
+            raise KeyError("value")
+
+    with recording(lambda _store: {"command": "first"}), open_run(tmp_path / "run.db", write=True) as store:
+        with pytest.raises(KeyError):
+            fails(store)
+        assert store.read_log("commands") == []
+        store.set_meta("value", 2)
+        assert [row["command"] for row in store.read_log("commands")] == ["first"]
+        assert check_evidence(store).problems == []
+
+
+def test_many_rows_are_entries_of_so_many_each_and_commands_are_numbered(tmp_path, monkeypatch):
+    monkeypatch.setattr("pairscale.store.chain._CHUNK", 3)
+    for command in ("first", "second"):
+        with recording(lambda _store, command=command: {"command": command}):
+            with open_run(tmp_path / "run.db", write=True) as store:
+                store.add_items([{"ID": f"{command} {n}", "text": "x"} for n in range(7)])
+    with closing(sqlite3.connect(tmp_path / "run.db")) as connection:
+        entries = [json.loads(data) for (data,) in connection.execute("SELECT data FROM chain ORDER BY entry")]
+        numbers = connection.execute("SELECT row FROM logs WHERE log = 'commands' ORDER BY row").fetchall()
+    sizes = [len(entry["rows"]["items"]) for entry in entries if "items" in entry.get("rows", {})]
+    assert sizes == [3, 3, 1] * 2
+    assert numbers == [(1,), (2,)]

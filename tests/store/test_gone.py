@@ -9,7 +9,7 @@ from pairscale.core.errors import StoreGoneError
 from pairscale.people import Case, LabelStore
 from pairscale.store.audit import check_evidence
 from pairscale.store.runfile import open_run
-from pairscale.store.writer import Asked, Entry
+from tests.store.entries import answered, prepared
 
 TEXTS = [{"ID": f"t{number:02d}", "text": f"text of number {number}"} for number in range(12)]
 PAIRS = ps.make_pairs(TEXTS)
@@ -42,29 +42,15 @@ def moved(path):
 LOSSES = pytest.mark.parametrize("lose", [deleted, replaced, emptied, moved])
 
 
-def answer(number: int) -> Entry:
-    attempt = {"attempt": 1, "attempted_at": "x", "outcome": "win"}
-    comparison = {"outcome": "win", "winner_pos": 1, "better_id": "a", "received_at": "x"}
-    asked = Asked("judge", (attempt,), comparison, uid=f"step-{number:06d}", ID1="a", ID2="b")
-    return Entry(asked, [("step_log", {"step_id": number})])
-
-
-def prepare(path):
-    with open_run(path, write=True) as store:
-        store.add_items([{"ID": name, "text": name} for name in "ab"])
-        store.add_condition(ps.Condition("judge"), "judge")
-    return path
-
-
 @LOSSES
 def test_nothing_more_is_written_and_every_call_says_so(message_snapshot, lose, tmp_path):
-    path = prepare(tmp_path / "run.db")
-    with open_run(path, write=True) as store:
-        store.writer.commit([answer(1)])
+    path = tmp_path / "run.db"
+    with prepared(path) as store:
+        store.writer.commit([answered(1)])
         lose(path)
         for number in (2, 3):
             with pytest.raises(StoreGoneError) as refused:
-                store.writer.commit([answer(number)])
+                store.writer.commit([answered(number)])
             message_snapshot(refused)
     if lose is moved:
         (tmp_path / "elsewhere.db").rename(path)

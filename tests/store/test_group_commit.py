@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-import pairscale as ps
 from pairscale.core.errors import InputError, StoreFullError
 from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import open_run
-from pairscale.store.writer import Asked, Entry
+from pairscale.store.writer import Entry
+from tests.store.entries import answered, prepared
 
 
 class Written:
@@ -27,24 +27,6 @@ class Written:
 
 def writer_of(commit, **options):
     return GroupCommitWriter(Written(commit), **options)
-
-
-def test_a_failure_reaches_the_one_that_waits_and_the_next_are_written():
-    written = []
-
-    def write(what):
-        if 1 in what:
-            raise OSError("full")
-        written.extend(what)
-
-    async def main():
-        async with writer_of(write) as writer:
-            with pytest.raises(OSError, match="full"):
-                await writer.write(1)
-            await writer.write(2)
-
-    asyncio.run(main())
-    assert written == [2]
 
 
 @pytest.mark.usefixtures("impatient")
@@ -139,25 +121,12 @@ def test_a_process_that_does_not_wait_for_the_loop_loses_nothing(busy, tmp_path)
 # With a run file
 
 
-def answer(number: int, **more) -> Entry:
-    attempt = {"attempt": 1, "attempted_at": "x", "outcome": "win"} | more
-    comparison = {"outcome": "win", "winner_pos": 1, "better_id": "a", "received_at": "x"}
-    return Entry(Asked("judge", (attempt,), comparison, uid=f"pair-{number}", ID1="a", ID2="b"))
-
-
-def prepared(where):
-    store = open_run(where, write=True)
-    store.add_items([{"ID": name, "text": name} for name in "ab"])
-    store.add_condition(ps.Condition("judge"), "judge")
-    return store
-
-
 def test_an_answer_is_on_the_disk_before_its_future_is_done(tmp_path):
     async def main():
         with prepared(tmp_path / "run.db") as store:
             async with GroupCommitWriter(store) as writer:
                 for number in range(1, 6):
-                    await writer.write(answer(number))
+                    await writer.write(answered(number))
                     with open_run(tmp_path / "run.db") as reader:
                         assert reader.counts()["comparisons"] == number
 
@@ -168,7 +137,7 @@ def test_samples_and_logs_go_with_their_answer_or_not_at_all():
     sample = {"item_id": "c", "text": "c", "text_hash": "0", "columns": {}}
 
     def entry(number: int, **more) -> Entry:
-        return replace(answer(number, **more), samples=[sample], rows=[("notes", {"pair": number})])
+        return replace(answered(number, **more), samples=[sample], rows=[("notes", {"pair": number})])
 
     async def main():
         with prepared(None) as store:

@@ -13,56 +13,21 @@ import polars as pl
 import pytest
 from sqlalchemy import event
 
-import pairscale as ps
 from pairscale.core.errors import InputError, StoreError, StoreFullError
 from pairscale.store.audit import check_evidence
 from pairscale.store.policies import JournalWriter
 from pairscale.store.runfile import open_run
 from pairscale.store.writer import Asked, Entry
-
-NOW = "2026-01-01T00:00:00.000000+00:00"
-
-
-def attempt(number: int = 1, outcome: str = "win", **more) -> dict:
-    return {"attempt": number, "attempted_at": NOW, "outcome": outcome, **more}
-
-
-WIN = {"outcome": "win", "winner_pos": 1, "better_id": "a", "received_at": NOW}
-
-
-def asked(step: int, *attempts: dict, comparison: dict | None = WIN, **more) -> Asked:
-    given = {"uid": f"step-{step:06d}", "ID1": "a", "ID2": "b", "columns": {"step_id": step}} | more
-    return Asked("judge", attempts or [attempt()], comparison, **given)
-
-
-def row(step: int) -> dict:
-    return {"step_id": step, "status": "committed", "Y": 1, "mu_i": step / 3, "reason": None}
-
-
-def step_of(values: dict, question: Asked | None = None) -> Entry:
-    return Entry(question, [("step_log", values)])
-
-
-def answered(number: int) -> Entry:
-    """A step that was answered at once."""
-    return step_of(row(number), asked(number))
+from tests.store.entries import WIN, answered, asked, attempt, prepared, step_of
 
 
 def refit(values: dict, scores=(), blobs=None) -> Entry:
     return Entry(rows=[("round_log", values)], scores=scores, blobs=blobs or {})
 
 
-def opened(where):
-    """A run file with two samples and a condition, open for writing."""
-    store = open_run(where, write=True)
-    store.add_items([{"ID": i, "text": i} for i in "ab"])
-    store.add_condition(ps.Condition("judge"), "judge")
-    return store
-
-
 @pytest.fixture(params=["file", "memory"])
 def store(request, tmp_path):
-    with opened(tmp_path / "run.db" if request.param == "file" else None) as made:
+    with prepared(tmp_path / "run.db" if request.param == "file" else None) as made:
         yield made
 
 
@@ -71,7 +36,12 @@ def test_everything_comes_out_as_it_went_in(store):
     with JournalWriter(store) as journal:
         journal.event({"event": "start", "seed": 7})
         journal.put(Entry(rows=[("adaptive_open", {"step_id": 1}), ("adaptive_open", {"step_id": 2})]))
-        journal.put(step_of(row(1), asked(1, attempt(outcome="error", error_code="timeout"), attempt(2, cost=0.5))))
+        journal.put(
+            step_of(
+                {"step_id": 1, "status": "committed", "Y": 1, "mu_i": 1 / 3},
+                asked(1, attempt(outcome="error", error_code="timeout"), attempt(2, cost=0.5)),
+            )
+        )
         journal.put(step_of({"step_id": 2, "status": "starved"}))
         journal.put(refit({"refit_id": 1, "reliability_EAP": 0.9}, items, {"belief": b"\0\xff", "warm": b""}))
         journal.put(refit({"refit_id": 2, "reliability_EAP": 0.95}, pl.DataFrame(items), {"belief": b"two"}))
@@ -105,7 +75,7 @@ def test_an_outcome_needs_its_attempt(message_snapshot, store):
     settled = Asked("judge", (), WIN, uid="step-000001", ID1="a", ID2="b")
     with pytest.raises(InputError) as refused:
         with JournalWriter(store) as journal:
-            journal.put(step_of(row(1), settled))
+            journal.put(step_of({"step_id": 1}, settled))
     message_snapshot(refused)
     assert store.counts()["pairs"] == store.log_length("step_log") == 0
 
@@ -114,7 +84,7 @@ def test_an_error_comes_with_the_next_call_and_nothing_is_written_after_it(store
     journal = JournalWriter(store)
     journal.put(answered(1))
     journal.flush()
-    journal.put(step_of(row(2), asked(2, ID2="unknown")))
+    journal.put(step_of({"step_id": 2}, asked(2, ID2="unknown")))
     journal.put(answered(3))
     with pytest.raises(StoreError, match="FOREIGN KEY"):
         journal.flush()
@@ -129,7 +99,7 @@ def test_an_error_comes_with_the_next_call_and_nothing_is_written_after_it(store
 @pytest.mark.usefixtures("impatient")
 def test_a_full_disk_leaves_the_beginning(tmp_path):
     """SQLite's own limit on pages gives the very error that a full disk gives."""
-    with opened(tmp_path / "run.db") as store:
+    with prepared(tmp_path / "run.db") as store:
 
         @event.listens_for(store._engine, "begin")
         def limit(connection):
@@ -139,7 +109,7 @@ def test_a_full_disk_leaves_the_beginning(tmp_path):
 
         def fill():
             for step in range(1, 2000):
-                journal.put(step_of(row(step), asked(step, attempt(content="x" * 500))))
+                journal.put(answered(step, content="x" * 500))
                 if step % 7 == 0:
                     journal.flush()
 

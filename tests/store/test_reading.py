@@ -96,15 +96,6 @@ def test_people_beside_a_judge(people, tmp_path):
     assert scores(run, condition="people") == scores(people)
 
 
-@pytest.mark.parametrize("session", ["Bisson2016_stats", "Coertjens2021", "Jones2013a_peer1", "Spehar2016_expt2-Plain"])
-def test_real_sessions_give_the_published_scores(session):
-    fit = ps.fit(SESSIONS / f"{session}.csv")
-    published = pl.read_csv(SESSIONS / "published" / session / "sirt_btm.csv", infer_schema=False)
-    name = next(column for column in published.columns if column in {"individual", "id", "candidate", "ID"})
-    wanted = dict(published.select(name, pl.col("theta").cast(pl.Float64)).rows())
-    assert {row[0]: row[1] for row in fit.theta.select("ID", "theta").rows()} == pytest.approx(wanted, abs=0.02)
-
-
 def test_imported_winners_have_drawn_sides(tmp_path, caplog):
     ids = SAMPLES["ID"].to_list()
     won = [{"winner": one, "loser": two, "judge": "ann"} for one in ids for two in ids if one < two]

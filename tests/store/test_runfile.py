@@ -2,19 +2,17 @@
 
 import contextlib
 import json
-import multiprocessing
 import os
 import sqlite3
 import subprocess
 import sys
-import textwrap
 from dataclasses import replace
 
 import pytest
 from sqlalchemy import event
 
 import pairscale as ps
-from pairscale.core.errors import StoreBusyError, StoreDamagedError, StoreError, StoreFullError, StoreMismatchError
+from pairscale.core.errors import StoreBusyError, StoreDamagedError, StoreError, StoreMismatchError
 from pairscale.core.tables import RESULTS
 from pairscale.store.runfile import open_run
 from pairscale.store.writer import Asked, Entry
@@ -112,47 +110,6 @@ def test_one_writer_at_a_time_and_the_error_says_who(message_snapshot, tmp_path,
     message_snapshot(refused)
 
 
-def test_the_lock_goes_with_the_process_that_dies(tmp_path):
-    path = tmp_path / "run.db"
-    script = textwrap.dedent(f"""
-        import os, signal, pairscale as ps
-        ps.open_run({str(path)!r}, write=True)
-        os.kill(os.getpid(), signal.SIGKILL)
-    """)
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
-    with open_run(path, write=True) as again:
-        assert again.counts()["items"] == 0
-
-
-def _write_some(path, start, n, results):
-    done = 0
-    while done < n:
-        try:
-            with open_run(path, write=True) as store:
-                store.add_items({"ID": f"{start}-{k}", "text": "t"} for k in range(done, done + 5))
-                done += 5
-        except StoreBusyError:
-            continue
-    results.put(done)
-
-
-@pytest.mark.slow
-def test_two_processes_never_corrupt_the_file(tmp_path):
-    path = tmp_path / "run.db"
-    context = multiprocessing.get_context("spawn")
-    queue = context.Queue()
-    writers = [context.Process(target=_write_some, args=(path, w, 50, queue)) for w in "xy"]
-    for process in writers:
-        process.start()
-    assert [queue.get(timeout=600) for _ in writers] == [50, 50]
-    for process in writers:
-        process.join()
-    with open_run(path) as store:
-        assert store.counts()["items"] == 100
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-
-
 @pytest.mark.slow
 def test_readers_cannot_take_the_log_from_under_a_writer(tmp_path):
     """A reader in the writer's own process, then one in another: what is written later survives a kill all the same."""
@@ -220,22 +177,6 @@ def test_a_damaged_file_is_an_error_never_a_fresh_start(tmp_path):
         with open_run(path, write=True) as store:
             store.items()
     assert path.read_bytes()[:16] == b"SQLite format 3\0"
-
-
-def test_a_full_disk_is_said_and_loses_nothing(tmp_path):
-    """SQLite's own limit on pages gives the very error that a full disk gives."""
-    path = tmp_path / "run.db"
-    with open_run(path, write=True) as store:
-        store.add_items([{"ID": "first", "text": "kept"}])
-
-        @event.listens_for(store._engine, "begin")
-        def limit(connection):
-            connection.exec_driver_sql("PRAGMA max_page_count=40")
-
-        with pytest.raises(StoreFullError, match="make room"):
-            store.add_items({"ID": str(n), "text": "t" * 4000} for n in range(2000))
-    with open_run(path) as store:
-        assert store.items()["ID"].to_list() == ["first"]
 
 
 def test_without_wal_it_says_so_once_and_works(tmp_path, monkeypatch, caplog):

@@ -15,23 +15,20 @@ from pairscale.core.files import write_table
 from pairscale.store.audit import check_evidence
 from pairscale.store.policies import JournalWriter
 from pairscale.store.runfile import open_run
-from pairscale.store.writer import Asked, Entry
+from pairscale.store.writer import Entry
+from tests.store.entries import asked, attempt, step_of
 
 ITEMS = [{"ID": i, "text": f"text {i}", "grade": n} for n, i in enumerate("abc")]
-NOW = "2026-01-01T00:00:00.000000+00:00"
 
 
-def step_of(condition_id: str, step: int, **more) -> Entry:
-    values = {"attempt": 1, "attempted_at": NOW, "outcome": "win", **more}
-    settled = {"outcome": "win", "winner_pos": 1, "better_id": "a", "received_at": NOW}
-    asked = Asked(condition_id, [values], settled, None, f"step-{step:06d}", "a", "b", {"step_id": step})
-    return Entry(asked, [("step_log", {"step_id": step, "mu": step / 7})])
+def of_judge(condition_id: str, step: int, **more) -> Entry:
+    return step_of({"step_id": step, "mu": step / 7}, asked(step, attempt(**more), condition=condition_id))
 
 
 def continue_run(store) -> None:
     """One more step of the same judge."""
     with JournalWriter(store) as journal:
-        journal.put(step_of(store.conditions()["condition_id"][0], 8))
+        journal.put(of_judge(store.conditions()["condition_id"][0], 8))
 
 
 def fill(store) -> None:
@@ -42,7 +39,7 @@ def fill(store) -> None:
         journal.event({"event": "start", "ids": ["a", "b", "ü"], "tiny": 5e-324})
         for step in range(1, 8):
             journal.put(Entry(rows=[("adaptive_open", {"step_id": step})]))
-            journal.put(step_of(condition_id, step, cost=0.5, raw_response={"ü": [1, None]}))
+            journal.put(of_judge(condition_id, step, cost=0.5, raw_response={"ü": [1, None]}))
         scores, kept = [{"ID": "a", "theta": 1 / 3}], {"belief": bytes(range(256))}
         journal.put(Entry(rows=[("round_log", {"refit_id": 1, "eap": 0.1})], scores=scores, blobs=kept))
     store.set_meta("adaptive", {"version": 1})

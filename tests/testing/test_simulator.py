@@ -231,16 +231,3 @@ def test_the_journal_has_no_keys():
         assert KEY not in repr(list(server.journal))
         assert KEY not in repr(server)
         assert [entry.number for entry in server.journal] == [1, 2, 3, 4, 5]
-
-
-def judged(behaviour: Behaviour, pairs, **settings) -> ps.SubmitResult:
-    with ProviderSimulator(behaviour) as server:
-        return ps.submit_llm_pairs(
-            pairs, "gpt-4.1", api_key=KEY, base_url=f"{server.url}/v1", progress=False, concurrency=16, **settings
-        )
-
-
-@pytest.fixture(scope="module")
-def pairs():
-    texts = [{"ID": f"s{n:02d}", "text": f"Text number {n}."} for n in range(30)]
-    return ps.randomize_pair_order(ps.make_pairs(texts), seed=1)
