@@ -45,7 +45,7 @@ from pairscale.models.bayes.fit import fit_btl
 from pairscale.models.data import outcome_figures
 from pairscale.pairing.make import some_pairs
 from pairscale.pairing.order import randomize_pair_order
-from pairscale.pairing.table import drawn, generator, swapped, paired_columns
+from pairscale.pairing.table import drawn, generator, paired_columns, swapped
 from pairscale.providers.catalog import price_date
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
 from pairscale.store.label_keys import key_path
