@@ -145,11 +145,11 @@ def test_the_interval_of_few_tasks_with_several_cases_is_students():
     found = controlled_rate(frame(y, a, b, tasks))
     a, b = a[:, None].astype(float), b[:, None].astype(float)
     x = np.tanh((b - a) / scales_of(a, b))
-    (_, effect), (_, error) = fit_penalised(
+    (level, _), (error, _) = fit_penalised(
         x.reshape(8, 2).mean(axis=1)[:, None], y.reshape(8, 2).mean(axis=1), (LENGTH,)
     )
     reach = t.ppf(0.975, 7) * error
-    assert found.effects[0].ci == pytest.approx((effect - reach, effect + reach))
+    assert found.ci == pytest.approx(tuple(expit([level - reach, level + reach])))
 
 
 def test_ties_are_half_and_missing_lengths_are_left_out():

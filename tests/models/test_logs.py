@@ -99,5 +99,5 @@ def test_columns_behind_those_of_the_manual() -> None:
         "repeat_agreement", "n_reversed", "n_flips", "n_repeated_same_order", "n_repeats_agreeing", "first_win_rate",
         "goal", "top_wrong", "top_wrong_allowed", "top_wrong_pass",
         "prior_slope_mean", "prior_slope_p2.5", "prior_slope_p97.5", "judge_slopes", "weak_judges",
-        "reliability_lower", "reliability_upper", "rank_correlation", "reliability_without_outliers",
+        "reliability_lower", "reliability_upper", "rank_correlation", "reliability_without_outliers", "p_two_groups",
     ]  # fmt: skip

@@ -8,9 +8,8 @@ import pytest
 from scipy import stats
 
 from pairscale.models.bayes.fit import BTLFit, fit_btl_laplace
-from pairscale.models.bayes.groups import two_groups
 from pairscale.models.bayes.results import gathered
-from pairscale.models.reliability import expected_rank_correlation, reliability_of_draws
+from pairscale.models.reliability import expected_rank_correlation, reliability_of_draws, two_groups
 
 
 def test_the_reliability_of_draws_is_what_they_say() -> None:

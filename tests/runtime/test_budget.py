@@ -69,7 +69,7 @@ def test_when_all_is_spent_only_what_is_free_is_asked():
     async def scene():
         budget = Budget(1.0, spent=1.0)
         budget.settle(await budget.reserve("lexical", 0.0), 0.0)
-        budget.settle(await budget.reserve("variant", None, is_variant=True), None, known=False)
+        budget.settle(await budget.reserve("variant", None, is_variant=True), None, is_typical=False)
         budget.settle(await budget.reserve("variant", None, is_variant=True), 0.1)
         for who, most, is_variant in (("variant", None, True), ("judge", None, False), ("judge", 0.1, False)):
             with pytest.raises(BudgetExceeded):

@@ -47,7 +47,6 @@ def command(arguments: Arguments, emit: Output) -> int:
         pairscale gate a.jsonl b.jsonl --criterion helpful --margin 0.1
         pairscale gate a.jsonl b.jsonl --criterion c --fail-if worse,inconclusive
         pairscale gate b.jsonl --baseline a.jsonl --criterion helpful --run gate.db
-        pairscale gate tasks.csv --variant-b app:f --baseline a.jsonl --criterion c
         pairscale gate a.jsonl b.jsonl --criterion c --summary g.md
     """
     judges = arguments["judge"] or ["lexical"]

@@ -17,6 +17,7 @@ import scipy
 
 from pairscale.core.display import ReprMixin
 from pairscale.models.bayes.convergence import BLOCK, by_rank
+from pairscale.models.bayes.normal import DENSE, N_DRAWS, Normal, Target, around_center, draw_around
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -28,6 +29,9 @@ _MOST_OUTSIDE = 10  # texts for each one that may lie outside: more are no outli
 _WON_LITTLE = 0.2  # of their comparisons with the others, the texts outside won surely less than this
 _FAR = 3.2  # standard deviations of the others' scores
 _GAP = 0.7  # the same, to the next text
+_OF_NORMAL_HALVES = 2 / np.pi  # the share of the variance of a normal distribution that lies between its halves
+_GROUP_STEPS = 3  # towards the distance of the two centres
+_LONGEST_STEP = 1.0
 _UNLIKELY = 0.01  # two groups of texts that are less probable change nothing
 _SEED = 20261118
 _POSITIONS = np.linspace(-20.0, 6.0, 521)
@@ -114,8 +118,6 @@ def reliability_of_draws(
 
 def _with_groups(draws: Floats, cells: Cells, model: JudgeParameters) -> tuple[Floats, float]:
     """Draws of the scores that allow for two groups of texts, and how probable two groups are."""
-    from pairscale.models.bayes.groups import two_groups
-
     groups = two_groups(draws.mean(axis=0), cells, model)
     if groups is None or groups.probability < _UNLIKELY:
         return draws, 0.0
@@ -123,6 +125,82 @@ def _with_groups(draws: Floats, cells: Cells, model: JudgeParameters) -> tuple[F
     n_grouped = round(groups.probability * size)
     others = np.linspace(0, len(draws) - 1, size - n_grouped).astype(np.intp)
     return np.concatenate([groups.draws[:n_grouped], draws[others]]), groups.probability
+
+
+# Two groups of texts. Another prior is held against the normal one: each text belongs to one of two groups, with a
+# centre each and one spread within them. Groups are cut where the scores of the normal prior part best; the evidence of
+# both priors, a half each beforehand, says how probable the groups are.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TwoGroups:
+    """Two groups of texts, as far as the answers show them.
+
+    Attributes:
+        probability: that there are two groups.
+        draws: of the scores, if there are; one row per draw.
+    """
+
+    probability: float
+    draws: Floats
+
+
+class _AroundCentres(Target):
+    """The posterior of how far each score is from the centre of its group."""
+
+    def __init__(self, cells: Cells, model: JudgeParameters, centres: Floats) -> None:
+        super().__init__(cells, model)
+        self._apart = centres[cells.winner] - centres[cells.loser]
+
+    def predictors(self, mean: Floats, judge: Floats) -> Floats:
+        return super().predictors(mean, judge) + self._apart
+
+
+def two_groups(means: Floats, cells: Cells, model: JudgeParameters) -> TwoGroups | None:
+    """Whether texts fall into two groups; None where that is out of the question, or too many to tell.
+
+    Args:
+        means: posterior means of the scores under a normal prior.
+        cells: the answers.
+        model: which parameters that posterior has.
+    """
+    n = len(means)
+    if n > DENSE or cells.z is not None or not np.ptp(means):
+        return None
+    upper, between = _two_halves(means)
+    if between <= _OF_NORMAL_HALVES:
+        return None
+    share = upper.mean()
+    across = upper[cells.winner].astype(np.float64) - upper[cells.loser]
+    distance = means[upper].mean() - means[~upper].mean()
+    for _ in range(_GROUP_STEPS):
+        centres = distance * (upper - share)
+        target = _AroundCentres(cells, model, centres)
+        center, _ = around_center(target)
+        distance += _distance_step(target, center, across)
+    one, _ = around_center(Target(cells, model))
+    log_odds = center.evidence - one.evidence + n * scipy.special.xlogy([share, 1 - share], [share, 1 - share]).sum()
+    log_odds -= 0.5 * np.log(cells.times.sum())  # the distance was chosen to suit the answers
+    theta, _ = draw_around(target, N_DRAWS, np.random.default_rng(_SEED))
+    return TwoGroups(float(scipy.special.expit(log_odds)), theta[:, :n] + centres)
+
+
+def _two_halves(means: Floats) -> tuple[npt.NDArray[np.bool_], float]:
+    """The better group of the two that differ most, and the share of the variance that lies between them."""
+    order = np.sort(means - means.mean())
+    size = np.arange(1, len(order))
+    squares = np.square(np.cumsum(order)[:-1]) * len(order) / (size * (len(order) - size))
+    best = int(squares.argmax())
+    return means - means.mean() > order[best], float(squares[best] / np.square(order).sum())
+
+
+def _distance_step(target: Target, center: Normal, across: Floats) -> float:
+    """A Newton step for the distance of the centres."""
+    terms = target.averages(center.mean, center.spread, center.judge)
+    times = target.cells.times
+    slope = float((across * terms.slope) @ times)
+    curvature = float((np.square(across) * terms.curvature) @ times)
+    return float(np.clip(slope / max(curvature, 1e-9), -_LONGEST_STEP, _LONGEST_STEP))
 
 
 def expected_r2(draws: Floats, means: Floats) -> float:
@@ -190,8 +268,6 @@ def _far_below(scores: Floats, members: npt.NDArray[np.bool_], winner: Ints, los
 
 def _without(outside: npt.NDArray[np.bool_], cells: Cells, model: JudgeParameters) -> float | None:
     """The reliability of the other texts by their own comparisons: those outside widen the prior of all."""
-    from pairscale.models.bayes.normal import N_DRAWS, Target, draw_around
-
     number = np.cumsum(~outside) - 1
     kept = ~(outside[cells.winner] | outside[cells.loser])
     rest = replace(

@@ -33,8 +33,6 @@ def as_printed(report: Report, out: FilePath | None, *, slips: bool, private: bo
         raise InputError("`private=` belongs to `slips=`")
     if slips and short:
         raise InputError("`slips=` and `short=` are two pages; give one of them")
-    if not slips and not short:
-        return report
     if out is not None and Path(out).suffix.lower() in TABLE_SUFFIXES:
         raise InputError(f"slips and the short sheet are pages, and {out} is a table")
     if report.template not in {"ranking.html", "grades.html"} or "group" in report.table.columns:

@@ -146,7 +146,8 @@ def written_report(
         found = report_of_result(read_judge_card(path))
     else:
         found = _of_results(files or run, kind, condition, reading, **how)
-    found = as_printed(found, out, slips=slips, private=private, short=short)
+    if slips or short or private:
+        found = as_printed(found, out, slips=slips, private=private, short=short)
     if again is not None and found.write_again is None:
         raise InputError("`again=` writes texts for people to label, and there are none here; give `samples=` or a run")
     target = page_of(path) if out is None else Path(out)
@@ -200,7 +201,8 @@ def write_report(
     """
     _require_interactive(interactive, path)
     found = report_of_result(source, samples, judge, texts=texts, pseudonyms=pseudonyms)
-    found = as_printed(found, path, slips=slips, private=private, short=short)
+    if slips or short or private:
+        found = as_printed(found, path, slips=slips, private=private, short=short)
     return _write(found, Path(path), title=title, interactive=interactive)
 
 

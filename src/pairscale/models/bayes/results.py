@@ -17,11 +17,10 @@ from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, require_choice, require_int, require_list, require_seed
 from pairscale.core.tables import TIMES, Table, listed
 from pairscale.models.bayes.fit import BTLFit, fit_btl, judge_parameters
-from pairscale.models.bayes.groups import two_groups
 from pairscale.models.bayes.logs import ITEM_FIGURES, round_log_row, summarize_items
 from pairscale.models.bayes.posterior import item_log, model_columns
 from pairscale.models.bayes.settings import MCMCSettings, Repeats, Variant
-from pairscale.models.reliability import outlying
+from pairscale.models.reliability import outlying, two_groups
 from pairscale.models.rows import BayesTies, read_rows
 from pairscale.pairing.table import generator
 
