@@ -362,7 +362,7 @@ class BTLConfig(_Settings):
     @property
     def refit_pairs_near_stop(self) -> int:
         """New comparisons that call for a refit in phase 3."""
-        return max(5, self.refit_pairs_target // 4) if self.refit_often else self.refit_pairs_target
+        return max(3, self.refit_pairs_target // 8) if self.refit_often else self.refit_pairs_target
 
     @property
     def round_basis(self) -> int | None:
