@@ -118,12 +118,18 @@ def test_a_run_of_a_version_without_a_setting_continues_without_it(tmp_path, mon
 
 
 @pytest.mark.parametrize(
-    ("agrees", "words"),
-    [(0.95, "almost the same order"), (0.89, "neighbours changing places"), (0.83, "its middle is not")],
+    ("agrees", "p_two_groups", "words"),
+    [
+        (0.95, 0.0, "almost the same order"),
+        (0.89, 0.4, "neighbours changing places"),
+        (0.83, 0.0, "its middle is not"),
+        (0.89, 0.9, "the texts fall into two groups, and the order within a group is known less well"),
+    ],
 )
-def test_the_sentence_on_the_order_follows_from_the_rank_correlation(agrees, words, tmp_path):
+def test_the_sentence_on_the_order_follows_from_the_rank_correlation(agrees, p_two_groups, words, tmp_path):
     out = ps.rank(samples(6), judge=simulated(), steps=20, **QUICK)
     figures = {"reliability": 0.93, "reliability_r2": 0.93, "reliability_EAP": 0.87, "rank_correlation": agrees}
+    figures["p_two_groups"] = p_two_groups
     refits = out.refits.with_columns(**{name: pl.lit(value) for name, value in figures.items()})
     page = tmp_path / "page.html"
     replace(out, refits=refits).report(page)
