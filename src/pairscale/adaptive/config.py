@@ -343,7 +343,7 @@ class BTLConfig(_Settings):
 
     @classmethod
     def for_items(cls, n_items: int, given: Settings | None = None) -> Self:
-        """The configuration of a run of so many items; ``given`` replaces defaults.
+        """The configuration of a run of this many items; ``given`` replaces defaults.
 
         Raises:
             InputError: that names an unknown field, or the range of an impossible one.

@@ -463,9 +463,9 @@ def adaptive_rank_run_live(
         progress_show_events: say what is notable.
         progress_errors: say which answers were not valid.
         concurrency: Questions open at once.
-        max_comparisons: stop at so many comparisons of the whole run.
+        max_comparisons: stop when the whole run has this many comparisons.
         max_cost: US dollars that the run may spend, all calls and resumptions together.
-        max_minutes: stop this call after so long; what is being asked then is waited for, and not asked again.
+        max_minutes: stop this call after this time; what is being asked then is waited for, and not asked again.
         retries: How often to ask again after a transient failure.
         retry_wait: Seconds before the first retry, where the provider does not say; doubled each time.
         timeout: Seconds that one answer may take; None for no limit.
@@ -496,8 +496,8 @@ def adaptive_rank_run_live(
         state.settings["persist_item_log"] = persist_item_log
     limits = RunLimits(n_steps, max_comparisons, max_cost, max_minutes)
     asking = RunOptions(concurrency, retries, retry_wait, timeout, max_cost)
-    asked = make_judge(judge, judge_call_args=judge_call_args or None)
-    entered = require_same_judge(state, asked)  # before anything changes
+    live_judge = make_judge(judge, judge_call_args=judge_call_args or None)
+    condition_id = require_same_judge(state, live_judge)  # before anything changes
     change_settings(
         state,
         {**state.settings["adaptive_config"], **plain_settings(adaptive_config, "adaptive_config")},
@@ -509,7 +509,7 @@ def adaptive_rank_run_live(
         show_errors=progress_errors,
     )  # fmt: skip
     closing = n_steps != 1 if closing_refit is None else closing_refit
-    LiveRun(state, asked, entered, limits, asking, view, fit_fn, closing).run()
+    LiveRun(state, live_judge, condition_id, limits, asking, view, fit_fn, closing).run()
     return state
 
 

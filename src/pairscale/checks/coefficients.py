@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
 
 LEAST_UNITS = 20
-"""Intervals need so many units: with fewer, they hold the truth less often than their level says, or say nothing."""
+"""The fewest units with intervals: of fewer, these hold the truth less often than their level says, or say nothing."""
 
 _RARE = 10  # labels besides the most common one, below which resampled intervals are too narrow
 _BLOCK = 2**22  # numbers held at once while resampling

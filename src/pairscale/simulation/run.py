@@ -46,7 +46,7 @@ FIGURES = ("reliability_claimed", "reliability_true", "spearman_eap")
 """Those that measure the ranking."""
 
 MOST_PER_ITEM = 100
-"""A run without a limit of its own ends after so many comparisons per item."""
+"""Comparisons per item after which a run without a limit of its own ends."""
 
 # What a stream of random numbers is for.
 _TRUTH = 1

@@ -53,7 +53,7 @@ _STOPS = ("n_items", "judge", "selector", "n_runs", "n_stopped", "per_item", "re
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SimulationStudy(ReprMixin, table="stops", columns=_STOPS):
-    """What came out of many simulated runs. Comparisons ``per_item`` are comparisons divided by the number of items.
+    """The figures of many simulated runs. Comparisons ``per_item`` are comparisons divided by the number of items.
 
     Attributes:
         runs: one row per run: where it ended and why, where the stop rule first held (``stopped_at``), the reliability
@@ -125,8 +125,8 @@ def simulate(
         repeats: Probability that a pair that is asked again, in either order, gets its first answer again: 0 for a
             judge that varies, 1 for one that repeats itself.
         concurrency: Questions open at once; one number or several.
-        per_item: Continue to so many comparisons per item, whatever the stop rule says; by default runs end at the stop
-            rule, or after 100 comparisons per item.
+        per_item: Continue to this many comparisons per item, whatever the stop rule says; by default runs end at the
+            stop rule, or after 100 comparisons per item.
         reliability: Reliability that the stop rule asks for, the squared correlation to expect between the scores and
             the truth; 0.9 by default.
         fit: What fits the model: ``laplace`` (fast), ``exact`` (the sampler of real runs) or a function.

@@ -87,7 +87,7 @@ SD_SPREAD = 0.5
 """How far log s is believed to be from that of the first one."""
 
 RANKED = 500
-"""Up to so many items errors of ranks can count; of more, looking at all pairs in every step would take too long."""
+"""Up to this many items, errors of ranks can count; of more, looking at all pairs in every step would take too long."""
 
 _TIE = 1 - 1e-9  # scores that differ by rounding only are equal, so that other machines choose the same pair
 _LONGEST = 0.4  # change of log s at a time
