@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,9 +119,9 @@ def result_of_labels(
         key = group if criteria == 1 else f"{row['criterion']}: {group}"
         cases.setdefault((key, row["task_id"], row["repeat"]), []).append(row)
     keys = sorted(dict.fromkeys(key for key, _, _ in cases), key=lambda key: key.endswith(PEOPLE))
-    found = tuple(_labelled(key, rows, judges) for (key, _, _), rows in cases.items())
+    labelled = tuple(_labelled(key, rows, judges) for (key, _, _), rows in cases.items())
     settings = {"labels": str(path), "unusable": labels.problems.height or None}
-    return PairwiseRunResult("labels", found, tuple(keys), provenance=Provenance("read_labels", settings))
+    return PairwiseRunResult("labels", labelled, tuple(keys), provenance=Provenance("read_labels", settings))
 
 
 def _labelled(key: str, rows: Sequence[Row], judges: Sequence[str]) -> PairwiseCase:
@@ -131,10 +132,10 @@ def _labelled(key: str, rows: Sequence[Row], judges: Sequence[str]) -> PairwiseC
         kept = ("labeller", "winner", "comment", "first_variant")
         detail = {"labels": [{name: row[name] for name in kept} for row in rows]}
     words = "\n".join(f"{row['labeller']}: {row['comment']}" for row in rows if row["comment"])
-    said = majority([PairwiseOutcome(row["winner"]) for row in rows], detail, words)
-    winner: Any = said.winner
-    outcome = said.outcome or Outcome.ERROR
-    return PairwiseCase(first["task_id"], key, winner, words, dict(said.detail), outcome, repeat=first["repeat"])
+    decided = majority([PairwiseOutcome(row["winner"]) for row in rows], detail, words)
+    winner: Any = decided.winner
+    outcome = decided.outcome or Outcome.ERROR
+    return PairwiseCase(first["task_id"], key, winner, words, dict(decided.detail), outcome, repeat=first["repeat"])
 
 
 def _disguised(
@@ -142,7 +143,7 @@ def _disguised(
 ) -> tuple[PairwiseRunResult, dict[Case, Compared]]:
     """The same with other names for tasks, variants and people, and without words, which may hold any of them."""
     tasks = other_names([*(case.task_id for case in run.cases), *run.unasked, *(u.task_id for u in run.unmatched)])
-    people = other_names((str(one["labeller"]) for case in run.cases for one in case.detail.get("labels", ())), "L")
+    people = other_names((str(label["labeller"]) for case in run.cases for label in case.detail.get("labels", ())), "L")
 
     def other_key(key: str) -> str:
         """Of labels alone, every labeller is a comparator, alone or behind the criterion."""
@@ -163,11 +164,11 @@ def _disguised(
         keys=tuple(map(other_key, run.keys)),
         variant_a="A",
         variant_b="B",
-        unmatched=tuple(replace(one, task_id=tasks[one.task_id]) for one in run.unmatched),
+        unmatched=tuple(replace(task, task_id=tasks[task.task_id]) for task in run.unmatched),
         unasked=tuple(tasks[name] for name in run.unasked),
         label=None,
     )
-    return hidden, {(tasks[name], repeat): one for (name, repeat), one in shown.items() if name in tasks}
+    return hidden, {(tasks[name], repeat): texts for (name, repeat), texts in shown.items() if name in tasks}
 
 
 # The report
@@ -243,7 +244,7 @@ def ab_report(
         **_table(run, cases, shown if with_texts else {}),
     }
     again = {case.task_id for case in run.cases if case.outcome not in {Outcome.WIN, Outcome.TIE}}
-    again |= {task_id for _, _, found in agreements for task_id, _, _ in found.disagreements}
+    again |= {task_id for _, _, agreement in agreements for task_id, _, _ in agreement.disagreements}
     table = run.frame()
     if pseudonyms:
         table = table.sort(pl.col("task_id").str.slice(1).cast(int), maintain_order=True)
@@ -265,10 +266,10 @@ def provenance_of(run: Any, word: str) -> dict[str, str]:
     """Where a comparison of variants comes from, by its own record."""
     made = run.provenance
     settings = {name: value for name, value in made.settings.items() if value is not None and name != "run"}
-    found = {"run": getattr(run, "run_id", None), "label": getattr(run, "label", None)}
-    found |= {word: f"{moment(run.created_at)}, by {made.method}", "pairscale": made.version, "seed": made.seed}
-    found |= {**settings, **{f"variant {name}": value for name, value in made.inputs.items()}}
-    return {name: str(value) for name, value in found.items() if value is not None}
+    facts = {"run": getattr(run, "run_id", None), "label": getattr(run, "label", None)}
+    facts |= {word: f"{moment(run.created_at)}, by {made.method}", "pairscale": made.version, "seed": made.seed}
+    facts |= {**settings, **{f"variant {name}": value for name, value in made.inputs.items()}}
+    return {name: str(value) for name, value in facts.items() if value is not None}
 
 
 def comparator_of(run: PairwiseRunResult, key: str) -> tuple[list[str], str]:
@@ -276,7 +277,7 @@ def comparator_of(run: PairwiseRunResult, key: str) -> tuple[list[str], str]:
     for case in run.of(key):
         detail = case.detail
         if "members" in detail:
-            members = [str(one["judge_id"]) for one in detail["members"]]
+            members = [str(member["judge_id"]) for member in detail["members"]]
             return members, f"a panel of {', '.join(members)}"
         if "labels" in detail:
             return [PEOPLE], "people who labelled the cases blinded"
@@ -307,8 +308,8 @@ def _rates(run: PairwiseRunResult) -> list[tuple[Any, ...]]:
             hard = run.win_rate(key, graded=False)
             counted = {"mean preference": rate, "hard verdicts, ties and flips as half": hard}
         counted["cases with a winner"] = run.win_rate(key, ties="excluded")
-        for what, one in counted.items():
-            rows.append((key, what, one.n, one.rate, *(one.ci or (None, None))))
+        for what, counted_rate in counted.items():
+            rows.append((key, what, counted_rate.n, counted_rate.rate, *(counted_rate.ci or (None, None))))
     return rows
 
 
@@ -336,24 +337,24 @@ def _style_lines(run: PairwiseRunResult, key: str) -> list[str]:
 
 def _agreements(run: PairwiseRunResult) -> list[tuple[str, str, PairwiseAgreement]]:
     """How far every two comparators agree."""
-    found = [(x, y, run.agreement(x, y)) for at, x in enumerate(run.keys) for y in run.keys[at + 1 :]]
-    return [(x, y, agreement) for x, y, agreement in found if agreement.rate is not None]
+    agreements = [(x, y, run.agreement(x, y)) for x, y in combinations(run.keys, 2)]
+    return [(x, y, agreement) for x, y, agreement in agreements if agreement.rate is not None]
 
 
 def _judge_and_people(run: PairwiseRunResult, judge: str, people: str) -> Content:
     """A judge held against people: who said what, how far they agree, and whether its preferences are right."""
-    said = {(case.task_id, case.repeat): str(case.winner) for case in run.of(people) if case.winner is not None}
+    by_people = {(case.task_id, case.repeat): str(case.winner) for case in run.of(people) if case.winner is not None}
     graded = [
-        (case.preference, {"b": 1.0, "a": 0.0}.get(said[case.task_id, case.repeat], 0.5))
+        (case.preference, {"b": 1.0, "a": 0.0}.get(by_people[case.task_id, case.repeat], 0.5))
         for case in run.of(judge)
-        if case.preference is not None and (case.task_id, case.repeat) in said
+        if case.preference is not None and (case.task_id, case.repeat) in by_people
     ]
-    found = [("", calibrate(*zip(*graded, strict=True)))] if graded else []
+    calibrations = [("", calibrate(*zip(*graded, strict=True)))] if graded else []
     return {
         "judge": judge,
         "people": people,
         "agreement": run.agreement(judge, people),
-        "calibrations": calibration_parts(found),
+        "calibrations": calibration_parts(calibrations),
     }
 
 
@@ -363,17 +364,18 @@ def _entries(
     """The cases with these outcomes: their place, name, comparator, and why."""
     return [
         (place, _case_name(case), case.key, why(case))
-        for place, found in enumerate(cases.values())
-        for case in found.values()
+        for place, by_key in enumerate(cases.values())
+        for case in by_key.values()
         if case.outcome in outcomes
     ]
 
 
 def _why_not(case: PairwiseCase) -> str:
     """Why a case has no answer, on one line: what was said in the orders that failed."""
-    orders = [one["reasoning"] for one in case.detail.get("orders", ()) if one["outcome"] == str(case.outcome)]
-    told = "; ".join(dict.fromkeys(reason for reason in orders if reason)) or case.reasoning
-    return " ".join(told.split())[:_LONGEST_REASON]
+    orders = case.detail.get("orders", ())
+    reasons = [order["reasoning"] for order in orders if order["outcome"] == str(case.outcome)]
+    reason = "; ".join(dict.fromkeys(filter(None, reasons))) or case.reasoning
+    return " ".join(reason.split())[:_LONGEST_REASON]
 
 
 def _table(
@@ -389,11 +391,11 @@ def _table(
     columns += [(f"preference for {run.variant_b}, {key}", "n", False) for key in graded]
     columns += [(f"characters, {name}", "n", True) for name in run.names.values()]
     rows = []
-    for found in cases.values():
-        some = next(iter(found.values()))
+    for by_key in cases.values():
+        some = next(iter(by_key.values()))
         row: list[Any] = [_case_name(some), *([", ".join(some.tags)] if tagged else ())]
-        row += [_outcome(found[key], run) if key in found else "" for key in run.keys]
-        row += [found[key].preference if key in found else None for key in graded]
+        row += [_outcome(by_key[key], run) if key in by_key else "" for key in run.keys]
+        row += [by_key[key].preference if key in by_key else None for key in graded]
         rows.append([*row, some.length_a, some.length_b])
     previews = [preview(shown[name].task_input) if name in shown else "" for name in cases] if shown else []
     return {"columns": columns, "rows": rows, "previews": previews}
@@ -404,10 +406,10 @@ def _packed(
 ) -> list[tuple[Any, ...]]:
     """The cases to be read: the task, both answers, and what every comparator said."""
     content = []
-    for name, found in cases.items():
-        one = shown.get(name, Compared("", None, None))
-        said = [line for case in found.values() for line in _said(case, run)]
-        content.append((_case_name(next(iter(found.values()))), one.task_input, one.a or "", one.b or "", said))
+    for name, by_key in cases.items():
+        texts = shown.get(name, Compared("", None, None))
+        lines = [line for case in by_key.values() for line in _said(case, run)]
+        content.append((_case_name(next(iter(by_key.values()))), texts.task_input, texts.a or "", texts.b or "", lines))
     return content
 
 
@@ -439,15 +441,17 @@ def _case_writer(run: PairwiseRunResult, shown: Mapping[Case, Compared], again: 
         from pairscale.evaluate.tasks import InMemoryTraceSource, Suite, Task
 
         readable = {
-            name: (one.task_input, one.a, one.b)
-            for name, one in sorted(shown.items(), key=lambda two: two[0][1])
-            if name[0] in again and one.a is not None and one.b is not None
+            name: (texts.task_input, texts.a, texts.b)
+            for name, texts in sorted(shown.items(), key=lambda item: item[0][1])
+            if name[0] in again and texts.a is not None and texts.b is not None
         }
         if not readable:
             path.write_text("", "utf-8")
             return 0
         inputs = {task_id: text for (task_id, _), (text, _, _) in readable.items()}
-        sides = [InMemoryTraceSource([(name[0], str(one[side])) for name, one in readable.items()]) for side in (1, 2)]
+        sides = [
+            InMemoryTraceSource([(name[0], str(texts[side])) for name, texts in readable.items()]) for side in (1, 2)
+        ]
         suite = Suite(tuple(Task({"input": text} if text else {}, name) for name, text in inputs.items()))
         criteria = [key for key in run.keys if PEOPLE not in comparator_of(run, key)[0]] or list(run.keys)
         return export_pairwise_cases(sides[0], sides[1], criteria=criteria, out=path, suite=suite).n_cases

@@ -112,10 +112,10 @@ def ranking_of_run(
     if items is not None and status is not None:
         withdrawn = [other.get(name, name) for name in status["withdrawn"]]
         names = ("stop_reason", "preset", "committed_pairs", "invalid")
-        found = _adaptive(items, refits, *(status[name] for name in names), withdrawn=withdrawn)
+        facts = _adaptive(items, refits, *(status[name] for name in names), withdrawn=withdrawn)
     else:
         decided = judgements.filter(pl.col("outcome") == "win")
-        found = _fitted(decided, decided, samples["ID"].to_list(), chosen)
+        facts = _fitted(decided, decided, samples["ID"].to_list(), chosen)
     return _report(
         judges=conditions.select(_JUDGES),
         provenance=origin | {"conditions": ", ".join(conditions["condition_id"].to_list())},
@@ -124,17 +124,17 @@ def ranking_of_run(
         texts=texts,
         people=people,
         spending=spending,
-        **found,
+        **facts,
     )
 
 
 def ranking_of_results(
-    known: Comparisons, origin: Mapping[str, str], *, texts: bool = True, pseudonyms: bool = False
+    comparisons: Comparisons, origin: Mapping[str, str], *, texts: bool = True, pseudonyms: bool = False
 ) -> Report:
     """Comparisons that no run of ours has asked for: a table of any form, or people's labels.
 
     Args:
-        known: the comparisons, with the texts where they are known.
+        comparisons: with the texts where they are known.
         origin: where they come from.
         texts: whether the report holds the texts.
         pseudonyms: whether texts and people have other names.
@@ -142,10 +142,10 @@ def ranking_of_results(
     Raises:
         InputError: when nothing was decided.
     """
-    table = known.table
-    samples = known.samples
-    ids = known.ids
-    provenance = {"read": known.line, **origin}
+    table = comparisons.table
+    samples = comparisons.samples
+    ids = comparisons.ids
+    provenance = {"read": comparisons.line, **origin}
     judge = judge_column(table)
     if pseudonyms:
         other = other_names([*table["ID1"], *table["ID2"], *(ids or ())])
@@ -159,10 +159,15 @@ def ranking_of_results(
     judgements = _judgements(table, judge)
     if "win" not in judgements["outcome"]:
         raise InputError("no comparison has a winner, so there is nothing to report")
-    found = _fitted(table, judgements.filter(pl.col("outcome") == "win"), ids, known.chosen)
+    facts = _fitted(table, judgements.filter(pl.col("outcome") == "win"), ids, comparisons.chosen)
     names = [] if judge is None else judgements["judge_id"].unique(maintain_order=True).to_list()
     return _report(
-        judges=_judges(names), provenance=provenance, samples=samples, judgements=judgements, texts=texts, **found
+        judges=_judges(names),
+        provenance=provenance,
+        samples=samples,
+        judgements=judgements,
+        texts=texts,
+        **facts,
     )
 
 
@@ -175,7 +180,7 @@ def ranking_of_result(
         InputError: when nothing was decided yet.
     """
     if isinstance(result, BTFit):
-        found = _of_fit(result) | {"comparisons": int(result.theta["comparisons"].sum()) // 2}
+        facts = _of_fit(result) | {"comparisons": int(result.theta["comparisons"].sum()) // 2}
         provenance = {"fitted": moment(result.provenance.created_at)}
         judgements = None
     else:
@@ -184,7 +189,7 @@ def ranking_of_result(
         refits = result.refits.to_dicts()
         state = result.state
         items = _of_last_refit(result.items)
-        found = _adaptive(
+        facts = _adaptive(
             items,
             refits,
             state.stop_reason,
@@ -197,13 +202,16 @@ def ranking_of_result(
         judgements = _judgements(_steps(result.logs["step_log"]).with_columns(judge_id=pl.lit(judge)), "judge_id")
         samples = state.items if samples is None else samples
     if pseudonyms:
-        other = other_names(found["items"]["ID"])
-        found |= {"items": renamed(found["items"], other, "ID"), "notices": ()}  # notices may name texts
+        other = other_names(facts["items"]["ID"])
+        facts |= {
+            "items": renamed(facts["items"], other, "ID"),
+            "notices": (),
+        }  # notices may name texts
         judgements = renamed(judgements, other, *_NAMED)
         samples = renamed(None if samples is None else samples.select(_BARE), other, "ID")
     return _report(
         judges=_judges([judge] if judge else []), provenance=provenance, samples=samples, judgements=judgements,
-        texts=texts, **found,
+        texts=texts, **facts,
     )  # fmt: skip
 
 
@@ -422,19 +430,19 @@ def _apart(items: pl.DataFrame, covariance: Floats | None) -> Content:
     """
     score = items["score"].to_numpy()
     variance = items["se"].to_numpy() ** 2 if covariance is None else np.diag(covariance)
-    told = 0
+    n_told_apart = 0
     alike = np.zeros(len(score), dtype=bool)
     for place in range(len(score) - 1):
         shared = 0.0 if covariance is None else covariance[place, place + 1 :]
         spread = np.sqrt(np.maximum(variance[place] + variance[place + 1 :] - 2 * shared, 0.0))
-        is_told = score[place] - score[place + 1 :] >= SURELY_BETTER * spread
-        told += int(is_told.sum())
+        is_apart = score[place] - score[place + 1 :] >= SURELY_BETTER * spread
+        n_told_apart += int(is_apart.sum())
         if place == 0:
-            alike[1:] = ~is_told
+            alike[1:] = ~is_apart
     alike[0] = alike.any()
     pairs = len(score) * (len(score) - 1) // 2
     rivals = [name for name, is_alike in zip(items["ID"][1:], alike[1:], strict=True) if is_alike]
-    return {"share": told / pairs if pairs else None, "pairs": pairs, "alike": alike, "rivals": rivals}
+    return {"share": n_told_apart / pairs if pairs else None, "pairs": pairs, "alike": alike, "rivals": rivals}
 
 
 def _stop(reason: str | None, last: Row) -> str:
@@ -480,8 +488,12 @@ def _table(items: pl.DataFrame, kept: Sequence[str], texts: Mapping[str, str]) -
 def _calibrated(judgements: pl.DataFrame, people: pl.DataFrame | None) -> list[tuple[str, Any]]:
     """Per judge that states probabilities, how right they are."""
     stated = judgements.drop_nulls("probability")["judge_id"].unique(maintain_order=True).to_list()
-    found = {who: calibrations_of(judgements.filter(judge_id=who), people) for who in stated}
-    return [(who if len(found) > 1 else "", one) for who, each in found.items() for one in each]
+    by_judge = {who: calibrations_of(judgements.filter(judge_id=who), people) for who in stated}
+    return [
+        (who if len(by_judge) > 1 else "", calibration)
+        for who, calibrations in by_judge.items()
+        for calibration in calibrations
+    ]
 
 
 def _attention(items: pl.DataFrame, decided: pl.DataFrame | None) -> Content:

@@ -140,26 +140,26 @@ def written_report(
     if path is not None and files is None and is_run(path):
         require_none(reading, "a run file knows its columns and its texts")
         with open_run(path) as store, store.snapshot():
-            found = report_of_run(store, kind, _chosen(store, kind, condition), **how)
+            page = report_of_run(store, kind, _chosen(store, kind, condition), **how)
     elif path is not None and files is None and is_judge_card(path):
         require_none({"kind": kind, "condition": condition}, "a judge card is one thing")
-        found = report_of_result(read_judge_card(path))
+        page = report_of_result(read_judge_card(path))
     else:
-        found = _of_results(files or run, kind, condition, reading, **how)
+        page = _of_results(files or run, kind, condition, reading, **how)
     if slips or short or private:
-        found = as_printed(found, out, slips=slips, private=private, short=short)
-    if again is not None and found.write_again is None:
+        page = as_printed(page, out, slips=slips, private=private, short=short)
+    if again is not None and page.write_again is None:
         raise InputError("`again=` writes texts for people to label, and there are none here; give `samples=` or a run")
     target = page_of(path) if out is None else Path(out)
     is_named = not pseudonyms and all(isinstance(value, str | os.PathLike) for value in reading.values())
     _write(
-        found, target, run=path if is_named else None, title=title,
+        page, target, run=path if is_named else None, title=title,
         options={"kind": kind, "condition": condition, **reading}, interactive=interactive,
     )  # fmt: skip
     n_again = None
-    if again is not None and found.write_again is not None:
-        n_again = found.write_again(Path(again))
-    return target, found, n_again
+    if again is not None and page.write_again is not None:
+        n_again = page.write_again(Path(again))
+    return target, page, n_again
 
 
 def write_report(
@@ -200,10 +200,10 @@ def write_report(
         MissingExtraError: when ``interactive`` is wanted, and altair is not installed.
     """
     _require_interactive(interactive, path)
-    found = report_of_result(source, samples, judge, texts=texts, pseudonyms=pseudonyms)
+    page = report_of_result(source, samples, judge, texts=texts, pseudonyms=pseudonyms)
     if slips or short or private:
-        found = as_printed(found, path, slips=slips, private=private, short=short)
-    return _write(found, Path(path), title=title, interactive=interactive)
+        page = as_printed(page, path, slips=slips, private=private, short=short)
+    return _write(page, Path(path), title=title, interactive=interactive)
 
 
 def _require_interactive(interactive: bool, out: object) -> None:
@@ -232,13 +232,13 @@ def page_of(run: str | None) -> Path:
     raise InputError("name the file to write the report to; only that of a file has a place of its own, beside it")
 
 
-def _write(found: Report, target: Path, **options: Any) -> Path:
+def _write(page: Report, target: Path, **options: Any) -> Path:
     """Write a report as a workbook, a table or a page, by the ending of its name."""
     if target.suffix.lower() == ".xlsx":
-        return write_workbook(sheets_of(found), target)
+        return write_workbook(sheets_of(page), target)
     if target.suffix.lower() in TABLE_SUFFIXES:
-        return write_table(found.table, target)
-    return write_page(found, target, **options)
+        return write_table(page.table, target)
+    return write_page(page, target, **options)
 
 
 # What is reported
@@ -282,42 +282,42 @@ def report_of_run(
         if kind == "ab":
             from pairscale.reporting.ab import ab_of_run
 
-            found = ab_of_run(store, **how)
+            page = ab_of_run(store, **how)
         elif kind == "variants":
             from pairscale.reporting.variants import variants_of_run
 
-            found = variants_of_run(store, pseudonyms=pseudonyms)
+            page = variants_of_run(store, pseudonyms=pseudonyms)
         elif kind == "bias":
             from pairscale.reporting.bias import bias_of_run
 
-            found = bias_of_run(store, condition, **how)
+            page = bias_of_run(store, condition, **how)
         else:
             from pairscale.reporting.ranking import ranking_of_results, ranking_of_run
 
             if condition == PEOPLE or not store.counts()["comparisons"]:
-                known = read_comparisons(store, condition)
-                found = ranking_of_results(known, origin_of(store, pseudonyms=pseudonyms), **how)
+                comparisons = read_comparisons(store, condition)
+                page = ranking_of_results(comparisons, origin_of(store, pseudonyms=pseudonyms), **how)
             else:
-                found = ranking_of_run(store, condition, **how)
+                page = ranking_of_run(store, condition, **how)
         is_labelled = store.get_meta(LABELLING) is not None
         if not is_labelled and "human" not in store.conditions()["judge_id"].to_list():
-            return found
+            return page
         from pairscale.reporting.labels import labels_of_run, people_of_run
 
         if kind == "ranking":
             people = people_of_run(store, pseudonyms=pseudonyms)
-            judges = [name for name in found.judges if name != "human"]
-            if len(judges) < len(found.judges):
+            judges = [name for name in page.judges if name != "human"]
+            if len(judges) < len(page.judges):
                 judges += [person["person"] for person in people]
-            found = replace(found, people=people, judges=judges)
+            page = replace(page, people=people, judges=judges)
         if not is_labelled:
-            return found
+            return page
         labels = labels_of_run(store, pseudonyms=pseudonyms)
         if labels is not None and kind == "ranking" and condition != PEOPLE and not pseudonyms:
             from pairscale.reporting.trust import trust_of_labels
 
             labels["trust"] = trust_of_labels(store, condition)
-        return replace(found, labels=labels)
+        return replace(page, labels=labels)
 
 
 def report_of_result(
@@ -345,25 +345,25 @@ def report_of_result(
     how = {"texts": texts, "pseudonyms": pseudonyms}
     match source:
         case PairwiseRunResult():
-            found = ab_report(source, {}, texts=texts, pseudonyms=pseudonyms)
+            page = ab_report(source, {}, texts=texts, pseudonyms=pseudonyms)
         case VariantsResult():
-            found = variants_of_result(source, pseudonyms=pseudonyms)
+            page = variants_of_result(source, pseudonyms=pseudonyms)
         case JudgeCard():
-            found = card_report(source)
+            page = card_report(source)
         case Grades():
-            found = grades_report(source, pseudonyms=pseudonyms)
+            page = grades_report(source, pseudonyms=pseudonyms)
         case Trust():
-            found = trust_report(source, **how)
+            page = trust_report(source, **how)
         case TemplateStudy() | PositionalBias():
-            found = bias_of_result(source, judge, pseudonyms=pseudonyms)
+            page = bias_of_result(source, judge, pseudonyms=pseudonyms)
         case AdaptiveResult() | BTFit():
-            known = None if samples is None else read_samples_df(samples, "ID", "text")
-            found = ranking_of_result(source, known, judge, **how)
+            sample_texts = None if samples is None else read_samples_df(samples, "ID", "text")
+            page = ranking_of_result(source, sample_texts, judge, **how)
         case _:
             raise InputError(
                 f"a {type(source).__name__} has no report; name a run file, a ranking, a study or a comparison"
             )
-    return found
+    return page
 
 
 def _chosen(store: RunFile, kind: str | None, condition: str | None) -> str | None:
@@ -388,8 +388,8 @@ def _of_results(results: Any, kind: str | None, condition: str | None, reading: 
     from pairscale.reporting.ranking import ranking_of_results
 
     origin = {"results": str(results)} if is_path else {}
-    known = comparisons_of(results, condition, **reading)
-    return ranking_of_results(known, origin, **how)
+    comparisons = comparisons_of(results, condition, **reading)
+    return ranking_of_results(comparisons, origin, **how)
 
 
 # Where a run stands
@@ -516,17 +516,17 @@ def comparisons_of(results: Any, condition: str | None, *, samples: Any = None, 
         samples: the texts.
         reading: how results are read; see :func:`pairscale.store.reading.read_comparisons`.
     """
-    found = read_comparisons(results, condition, **reading)
+    comparisons = read_comparisons(results, condition, **reading)
     if samples is None:
-        return found
+        return comparisons
     texts = read_samples(samples, encoding=reading.get("encoding"))
-    judged = {*found.table["ID1"], *found.table["ID2"]}
+    judged = {*comparisons.table["ID1"], *comparisons.table["ID2"]}
     if not judged & set(texts["ID"]):
         raise InputError(f"samples: none of the {len(judged):,} texts that were compared is in it, by its ID")
     missing = sorted(judged - set(texts["ID"]))
     if missing:
         notice(f"samples: no text of {listed(missing)}")
-    return replace(found, samples=texts.filter(pl.col("ID").is_in(judged)))
+    return replace(comparisons, samples=texts.filter(pl.col("ID").is_in(judged)))
 
 
 def named(**options: Any) -> Content:
@@ -540,6 +540,6 @@ def require_none(options: Mapping[str, object], why: str) -> None:
     Raises:
         InputError: If anything was given.
     """
-    given = [name for name, value in options.items() if value is not None]
-    if given:
-        raise InputError(f"`{given[0]}=` does not belong here: {why}; leave it out")
+    unused = [name for name, value in options.items() if value is not None]
+    if unused:
+        raise InputError(f"`{unused[0]}=` does not belong here: {why}; leave it out")
